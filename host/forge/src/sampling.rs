@@ -37,20 +37,30 @@ pub use validity::{Missing, Source, missing, sources};
 use std::ops::Range;
 
 use rlf_random::{Key, Purpose};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::graph::ToolGraph;
 pub(crate) use walker::Draws;
 use walker::Walker;
 
-/// The parameters of sampling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// A way to sample chains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
     /// For each tool, first tools that fill its inputs, then itself, then tools that depend on it.
     Topology,
     /// From each tool to one that depends on it.
     RandomWalk,
+}
+
+impl Strategy {
+    /// The name in files and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Topology => "topology",
+            Self::RandomWalk => "random-walk",
+        }
+    }
 }
 
 /// The parameters of sampling. The defaults are EnvFactory's.

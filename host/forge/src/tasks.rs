@@ -15,6 +15,7 @@
 //! | environments: opening, calling, states; those of a run | [`environment`], [`suite`] |
 //! | held-out environments and tools | [`split`] |
 //! | tools that a task offers beside those that it needs, and the names that it shows | `inventory`, [`shown`] |
+//! | environments in Python files: observed, and played in the sandbox | [`sandboxed`] |
 //! | sampling and execution | [`mod@make`] |
 //! | requests, refinement and sentences | [`text`] |
 //! | words that a language model writes in their place | [`mod@rewrite`] |
@@ -57,6 +58,7 @@ pub mod rejection;
 pub mod replay;
 pub mod request;
 pub mod rewrite;
+pub mod sandboxed;
 pub mod shown;
 pub mod split;
 mod stage_file;
@@ -67,7 +69,7 @@ pub mod text;
 pub use error::PipelineError;
 pub use folder::{Folder, Manifest};
 pub use make::Maker;
-pub use options::{Sampling, TaskOptions};
+pub use options::TaskOptions;
 pub use pipeline::{Made, Progress, make, make_in_words};
 pub use record::TaskRecord;
 pub use rejection::{Reason, Rejected, Rejection, Stage};

@@ -6,7 +6,7 @@
 //!
 //! A finding has a severity, a place and a way to mend it, so that it can go back to whoever wrote the environment.
 
-mod arguments;
+pub(crate) mod arguments;
 mod first;
 pub(crate) mod play;
 mod program;

@@ -19,7 +19,7 @@ mod rewritten;
 use std::path::PathBuf;
 
 use rlf_forge::compose::compose;
-use rlf_forge::tasks::check::{Checked, Strictness, check};
+use rlf_forge::tasks::check::{Checked, check};
 use rlf_forge::tasks::{
     Folder, Made, Maker, Manifest, Rejection, Suite, TaskOptions, TaskRecord, make,
 };
@@ -75,14 +75,11 @@ fn made(suite: &Suite, options: &TaskOptions) -> Made {
 
 /// Checks a task as `forge tasks` does.
 fn checked(suite: &Suite, task: &TaskRecord) -> Result<Checked, Rejection> {
-    let options = TaskOptions::default();
+    let options = TaskOptions {
+        seed: 1,
+        ..TaskOptions::default()
+    };
     let maker = Maker::new(suite, &options);
     let graph = maker.graph(task.servers.keys()).unwrap();
-    let strictness = Strictness {
-        seed: 1,
-        attempts: 4,
-        min_passes: 1,
-        keep_trivial: false,
-    };
-    check(suite, &graph, task, strictness)
+    check(suite, &graph, task, &options)
 }

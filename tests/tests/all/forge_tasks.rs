@@ -8,8 +8,15 @@ use serde_json::{Value, json};
 
 const EXAMPLES: &str = "plugins/specified/examples";
 
-/// `forge tasks` in the examples, with further arguments.
-fn arguments<'a>(host: &'a Host, output: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+const PYTHON: &str = "plugins/environments";
+
+/// `forge tasks` in environments, with further arguments.
+fn arguments<'a>(
+    host: &'a Host,
+    environments: &'a str,
+    output: &'a Path,
+    more: &[&'a str],
+) -> Vec<&'a str> {
     let plugins = host.plugins().to_str().expect("a plain name");
     let output = output.to_str().expect("a plain name");
     let mut all = vec![
@@ -17,7 +24,7 @@ fn arguments<'a>(host: &'a Host, output: &'a Path, more: &[&'a str]) -> Vec<&'a 
         "--plugins",
         plugins,
         "tasks",
-        EXAMPLES,
+        environments,
         "--seed",
         "3",
         "--output",
@@ -27,8 +34,36 @@ fn arguments<'a>(host: &'a Host, output: &'a Path, more: &[&'a str]) -> Vec<&'a 
     all
 }
 
+/// `forge tasks` in the examples.
 fn make(host: &Host, output: &Path, more: &[&str]) -> Ended {
-    host.run(arguments(host, output, more))
+    host.run(arguments(host, EXAMPLES, output, more))
+}
+
+/// `forge tasks` in the environments written in Python.
+fn make_in_python(host: &Host, output: &Path, more: &[&str]) -> Ended {
+    host.run(arguments(host, PYTHON, output, more))
+}
+
+/// Imports rows, and makes their gold calls in the environment `servers` of a configuration.
+fn replay(host: &Host, rows: &Path, config: &Path, imported: &Path) {
+    let text = |path: &Path| path.to_str().expect("a plain name").to_owned();
+    let ended = host.run([
+        "data",
+        "import",
+        &text(rows),
+        "--output",
+        &text(imported),
+        "--environment",
+        "servers",
+        "--replay",
+        "--config",
+        &text(config),
+        "--plugins",
+        &text(host.plugins()),
+    ]);
+    let ended = ended.succeeded();
+    assert!(!ended.stderr.contains("warning"), "{ended}");
+    assert_eq!(lines(imported).len(), lines(rows).len());
 }
 
 fn lines(file: impl AsRef<Path>) -> Vec<Value> {
@@ -85,27 +120,114 @@ fn tasks_are_replayed_in_the_sandbox_and_their_rows_import_again() {
         ("tasks", "validation"),
     ] {
         let rows = output.join(format).join(format!("{split}.jsonl"));
-        let count = lines(rows.clone()).len();
-        let imported = folder.path().join("imported.jsonl");
-        let text = |path: &Path| path.to_str().expect("a plain name").to_owned();
-        let ended = host.run([
-            "data",
-            "import",
-            &text(&rows),
-            "--output",
-            &text(&imported),
-            "--environment",
-            "servers",
-            "--replay",
-            "--config",
-            &text(&config),
-            "--plugins",
-            &text(host.plugins()),
-        ]);
-        let ended = ended.succeeded();
-        assert!(!ended.stderr.contains("warning"), "{ended}");
-        assert_eq!(lines(imported).len(), count);
+        replay(&host, &rows, &config, &folder.path().join("imported.jsonl"));
     }
+}
+
+#[test]
+fn tasks_are_made_in_environments_written_in_python() {
+    let host = Host::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = folder.path().join("tasks");
+    let options = ["--count", "24", "--format", "tasks", "--json"];
+    let report = make_in_python(&host, &output, &options).succeeded().json();
+    assert_eq!(
+        (&report["statistics"]["tasks"], &report["replayed"]),
+        (&json!(24), &json!(true))
+    );
+    // Its boards are drawn by chance, so no gold call could be compared.
+    let left_out = report["left_out"].as_array().expect("a list");
+    let drawn = json!({ "tool": "ChessClub-draw_pairings", "why": "chance" });
+    assert!(left_out.contains(&drawn), "{left_out:?}");
+
+    let tasks = lines(output.join("tasks.jsonl"));
+    let (mut lookups, mut changes) = (0, 0);
+    for task in &tasks {
+        let offered = task["tools"].as_array().expect("tools");
+        assert!(!offered.contains(&json!("ChessClub-draw_pairings")));
+        for turn in task["turns"].as_array().expect("turns") {
+            assert!(
+                turn["query"]
+                    .as_str()
+                    .is_some_and(|query| !query.is_empty())
+            );
+            changes += usize::from(turn["goal"] != task["initial"]);
+            for call in turn["calls"].as_array().expect("calls") {
+                let origins = call["origins"].as_object().expect("origins");
+                assert_eq!(
+                    origins.len(),
+                    call["arguments"].as_object().expect("arguments").len()
+                );
+                lookups += origins
+                    .values()
+                    .filter(|origin| origin["from"] == "result")
+                    .count();
+            }
+        }
+    }
+    assert!(lookups >= 10 && changes >= 10, "{lookups}, {changes}");
+
+    // The same seed gives the same bytes.
+    let again = folder.path().join("again");
+    make_in_python(&host, &again, &options).succeeded();
+    for file in ["tasks.jsonl", "rejected.jsonl", "observed.json"] {
+        let read = |folder: &Path| fs::read(folder.join(file)).expect("a file");
+        assert!(read(&output) == read(&again), "{file}");
+    }
+
+    // The rows are tasks in the copied environments.
+    let config = folder.path().join("servers.toml");
+    let servers = output.join("environments");
+    fs::write(
+        &config,
+        format!(
+            "[plugins.servers]\nplugin = \"python\"\nenvironment.servers = {:?}\n\n[plugins.python]\n",
+            servers.to_str().expect("a plain name")
+        ),
+    )
+    .expect("the file");
+    let rows = output.join("tasks/train.jsonl");
+    replay(&host, &rows, &config, &folder.path().join("imported.jsonl"));
+
+    // Counts and rows need no sandbox.
+    let output = output.to_str().expect("a plain name");
+    let counts = host.run(["forge", "stats", output, "--json"]);
+    assert_eq!(counts.succeeded().json()["tasks"], 24);
+    let written = host.run([
+        "forge",
+        "export",
+        output,
+        "--format",
+        "demonstrations",
+        "--json",
+    ]);
+    let written = written.succeeded().json();
+    assert!(written[0]["rows"].as_u64().is_some_and(|rows| rows > 0));
+}
+
+#[test]
+fn python_files_and_specifications_are_not_mixed() {
+    let host = Host::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = folder.path().join("tasks");
+    let ended = make_in_python(&host, &output, &[EXAMPLES]);
+    assert!(
+        ended.code() != Some(0) && ended.stderr.contains("put the files into one folder"),
+        "{ended}"
+    );
+    let broken = folder.path().join("servers");
+    fs::create_dir(&broken).expect("a folder");
+    fs::copy(format!("{PYTHON}/Library.py"), broken.join("Library.py")).expect("a copy");
+    let scenario =
+        json!([{ "id": "bad", "task": { "servers": { "Library": { "books": 3 } } }, "calls": [] }]);
+    fs::write(broken.join("scenarios.json"), scenario.to_string()).expect("the file");
+    let path = broken.to_str().expect("a plain name");
+    let ended = host.run(arguments(&host, path, &output, &[]));
+    assert!(
+        ended.code() != Some(0) && ended.stderr.contains("no scenario of Library loads"),
+        "{ended}"
+    );
+    assert!(!output.exists(), "nothing was written");
 }
 
 #[test]
@@ -162,7 +284,7 @@ fn a_full_disk_loses_nothing_that_was_made() {
     let (whole, full) = (folder.path().join("whole"), folder.path().join("full"));
     let options = ["--count", "400", "--no-replay"];
     make(&host, &whole, &options).succeeded();
-    let stopped = host.run_without_space(arguments(&host, &full, &options));
+    let stopped = host.run_without_space(arguments(&host, EXAMPLES, &full, &options));
     assert_eq!(stopped.code(), Some(1), "{stopped}");
     assert!(
         stopped.stderr.contains(".jsonl") && !stopped.stderr.contains("panicked"),
@@ -230,6 +352,7 @@ fn bad_input_says_what_to_do() {
             "no environment has a scenario `gigantic`",
         ),
         (&["--refine", "2"], "not between 0 and 1"),
+        (&["--min-passes", "5"], "raise --attempts"),
         (&["Cargo.toml"], "has errors"),
         (&["README.md"], "end in .toml or .json"),
         (

@@ -1,11 +1,11 @@
 //! A neutral description of a tool: what it takes and what it gives.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::ValueType;
 
 /// A tool, wherever its description came from. Objects, and arrays of objects, are flattened one level: `address.city`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
     /// The environment or plugin that has the tool.
     pub server: String,
@@ -27,7 +27,7 @@ impl Tool {
 }
 
 /// A parameter that a tool takes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
     /// Its name; `a.b` for the property `b` of the object, or array of objects, `a`.
     pub name: String,
@@ -43,7 +43,7 @@ pub struct Input {
 }
 
 /// A value that a tool gives.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     /// Its name; `a.b` for the property `b` of the object, or array of objects, `a`.
     pub name: String,
@@ -55,7 +55,7 @@ pub struct Output {
 }
 
 /// Who says that the user provides an input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FromUser {
     /// The description of the tool.

@@ -34,13 +34,14 @@ pub(super) fn assemble(
         let mut gold = Vec::with_capacity(range.len());
         for call in &trajectory.calls[range] {
             let mistake = mistake(maker, &mut *session, call, &mut draws);
-            session
+            let answer = session
                 .call(&call.tool, &call.arguments)
                 .map_err(diverged)?;
             gold.push(GoldCall {
                 tool: call.tool.clone(),
                 arguments: call.arguments.clone(),
                 result: call.result.clone(),
+                text: answer.text,
                 requested: call.requested,
                 origins: BTreeMap::new(),
                 mistake,
@@ -74,15 +75,8 @@ pub(super) fn assemble(
         tools,
         initial,
         author: Author::Grammar,
+        measures: Measures::new(&turns, trajectory.servers.len()),
         turns,
-        measures: Measures {
-            calls: trajectory.calls.len(),
-            turns: trajectory.turns.len(),
-            servers: trajectory.servers.len(),
-            attempts: 0,
-            passes: 0,
-            difficulty: 0.0,
-        },
     })
 }
 

@@ -5,10 +5,11 @@
 //! | the gold calls: they do what the task says | `gold` |
 //! | the origin of each argument of the gold calls | `flow` |
 //! | values that the text must say, and values that it must not say | `said` |
-//! | a solver that acts, given only what the text says | `solver` |
+//! | a solver that acts, given only what the text says | `solver`, `fitting` |
 //! | tasks that are trivial, do nothing, or are there already | `filters` |
 
 mod filters;
+mod fitting;
 mod flow;
 mod gold;
 mod said;
@@ -23,6 +24,7 @@ use std::collections::BTreeMap;
 use rlf_random::{Key, Purpose};
 use serde::{Deserialize, Serialize};
 
+use super::options::TaskOptions;
 use super::record::{Measures, Origin, TaskRecord};
 use super::rejection::{Reason, Rejection};
 use super::suite::Suite;
@@ -38,58 +40,40 @@ pub struct Checked {
     pub measures: Measures,
 }
 
-/// How strict the checks are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Strictness {
-    /// Seed of the solver's choices.
-    pub seed: u64,
-    /// Attempts of the solver.
-    pub attempts: u32,
-    /// Attempts that must reach the goal.
-    pub min_passes: u32,
-    /// Whether tasks of one call with copied arguments are kept.
-    pub keep_trivial: bool,
-}
-
 /// Checks a task. Its origins and measures need not be filled in.
+///
+/// Of the options, the checks read the seed of the solver's choices, its attempts and how many must succeed, and
+/// `keep_trivial`.
 pub fn check(
     suite: &Suite,
     graph: &ToolGraph,
     task: &TaskRecord,
-    strictness: Strictness,
+    options: &TaskOptions,
 ) -> Result<Checked, Rejection> {
     said::everything(suite, task)?;
     let origins = flow::origins(suite, task)?;
     said::nothing_more(suite, task)?;
-    filters::worth_doing(suite, task, &origins, strictness.keep_trivial)?;
+    filters::worth_doing(suite, task, &origins, options.keep_trivial)?;
     gold::carried_out(suite, task)?;
-    let key = Key::new(strictness.seed, Purpose::Order)
+    let key = Key::new(options.seed, Purpose::Order)
         .named("forge solver")
         .named(&task.id);
+    let attempts = options.attempts;
     let mut passes = 0;
     let mut last = String::new();
-    for attempt in 0..strictness.attempts {
+    for attempt in 0..attempts {
         match solves(suite, graph, task, key.at(u64::from(attempt))) {
             Ok(()) => passes += 1,
             Err(why) => last = why.to_string(),
         }
     }
-    if passes < strictness.min_passes {
-        let attempts = strictness.attempts;
+    if passes < options.min_passes {
         let detail =
             format!("{passes} of {attempts} attempts reached the goal; the last failure: {last}");
         return Err(Rejection::new(Reason::Impossible, detail));
     }
-    let failed = strictness.attempts - passes;
     Ok(Checked {
-        measures: Measures {
-            calls: task.turns.iter().map(|turn| turn.calls.len()).sum(),
-            turns: task.turns.len(),
-            servers: task.servers.len(),
-            attempts: strictness.attempts,
-            passes,
-            difficulty: f64::from(failed) / f64::from(strictness.attempts.max(1)),
-        },
+        measures: Measures::new(&task.turns, task.servers.len()).tried(attempts, passes),
         origins,
     })
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rlf_random::Key;
 use rlf_specification::{Program, Refusal, Size, State, UNDONE};
 use serde_json::{Map, Value};
 
@@ -10,24 +11,39 @@ use super::record::{Arguments, Start};
 
 /// Environments that sessions can be opened in.
 ///
-/// [`Specified`] runs specifications natively, in microseconds a call. Another implementation can pass everything on to
-/// sessions of a component or of Python files.
+/// [`Specified`] runs specifications natively, in microseconds a call. [`Sandboxed`](super::sandboxed::Sandboxed) passes
+/// everything on to sessions of Python files.
 pub trait TaskEnvironment: Send + Sync {
     /// Opens a session of these environments, each in a state that is generated from its scenario and seed.
-    fn open(&self, servers: &BTreeMap<String, Start>) -> Result<Box<dyn TaskSession>, PlayError>;
+    fn open(
+        &self,
+        servers: &BTreeMap<String, Start>,
+    ) -> Result<Box<dyn TaskSession + '_>, PlayError>;
+
+    /// Another beginning of an environment. Users take from it what is new in the first.
+    fn elsewhere(&self, server: &str, start: &Start, key: Key) -> Start;
 }
 
 /// An open session.
 pub trait TaskSession: Send {
-    /// Calls a tool, `Server-name`. A refused call has changed nothing.
-    fn call(&mut self, tool: &str, arguments: &Arguments) -> Result<Value, PlayError>;
+    /// Calls a tool, `Server-name`.
+    fn call(&mut self, tool: &str, arguments: &Arguments) -> Result<Answer, PlayError>;
     /// The state of each environment.
     fn state(&self) -> Result<Map<String, Value>, PlayError>;
     /// Replaces the state of each environment.
     fn load(&mut self, states: &Map<String, Value>) -> Result<(), PlayError>;
 }
 
-/// Why an environment could not be played.
+/// The answer of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The result.
+    pub result: Value,
+    /// The text that the model reads. None if it is the result as JSON.
+    pub text: Option<String>,
+}
+
+/// The reason why an environment could not be played.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlayError {
     /// The tool refused the call, with its message for the model.
@@ -76,7 +92,10 @@ impl Specified {
 }
 
 impl TaskEnvironment for Specified {
-    fn open(&self, servers: &BTreeMap<String, Start>) -> Result<Box<dyn TaskSession>, PlayError> {
+    fn open(
+        &self,
+        servers: &BTreeMap<String, Start>,
+    ) -> Result<Box<dyn TaskSession + '_>, PlayError> {
         let mut states = BTreeMap::new();
         for (server, start) in servers {
             let program = self.program(server)?;
@@ -95,6 +114,18 @@ impl TaskEnvironment for Specified {
         }
         Ok(Box::new(SpecifiedSession { states }))
     }
+
+    fn elsewhere(&self, _server: &str, start: &Start, key: Key) -> Start {
+        Start {
+            scenario: start.scenario.clone(),
+            seed: whole(key),
+        }
+    }
+}
+
+/// A seed that is exact in every JSON reader.
+pub(super) fn whole(key: Key) -> u64 {
+    key.value() >> 12
 }
 
 /// A session of specifications.
@@ -103,20 +134,20 @@ struct SpecifiedSession {
 }
 
 impl TaskSession for SpecifiedSession {
-    fn call(&mut self, tool: &str, arguments: &Arguments) -> Result<Value, PlayError> {
+    fn call(&mut self, tool: &str, arguments: &Arguments) -> Result<Answer, PlayError> {
         let missing = || PlayError::Missing(format!("tool {tool}"));
         let (server, operation) = tool.split_once('-').ok_or_else(missing)?;
         let (program, state) = self.states.get_mut(server).ok_or_else(missing)?;
-        program
-            .call(state, operation, arguments)
-            .map_err(|refusal| match refusal {
-                Refusal::NoOperation(_) => missing(),
-                Refusal::Undone(why) => PlayError::Broke {
-                    tool: tool.to_owned(),
-                    why: format!("{UNDONE}{why}"),
-                },
-                refused => PlayError::Refused(refused.to_string()),
-            })
+        let answered = program.call(state, operation, arguments);
+        let answer = |result| Answer { result, text: None };
+        answered.map(answer).map_err(|refusal| match refusal {
+            Refusal::NoOperation(_) => missing(),
+            Refusal::Undone(why) => PlayError::Broke {
+                tool: tool.to_owned(),
+                why: format!("{UNDONE}{why}"),
+            },
+            refused => PlayError::Refused(refused.to_string()),
+        })
     }
 
     fn state(&self) -> Result<Map<String, Value>, PlayError> {

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use super::replay::Divergence;
 use super::stage_file::FileError;
 use crate::graph::GraphError;
 
@@ -22,7 +23,7 @@ pub enum PipelineError {
     OtherManifest {
         /// The folder.
         folder: PathBuf,
-        /// What differs.
+        /// The part that differs: options or environments.
         what: &'static str,
     },
     /// Too few candidates pass.
@@ -41,6 +42,6 @@ pub enum PipelineError {
     #[error("the words cannot be rewritten")]
     Words(#[source] Box<dyn Error + Send + Sync>),
     /// The real environment cannot be played at all.
-    #[error("the replay in the sandbox failed: {0}")]
-    Replay(String),
+    #[error("the replay in the sandbox failed")]
+    Replay(#[source] Divergence),
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `manifest.json` | the options and the hashes of the environments |
 //! | `environments/` | the environments, so that the folder can be used alone |
+//! | `observed.json` | what was observed of environments in Python |
 //! | `stages/1-chains.jsonl` to `stages/5-replays.jsonl` | the stages |
 //! | `stages/6-texts.jsonl` | what became of the words that a language model wrote |
 //! | `answers/` | the answers of a language model |
@@ -29,7 +30,7 @@ use super::suite::Suite;
 pub struct Manifest {
     /// Version of the form of records.
     pub schema: u32,
-    /// How tasks were made.
+    /// The options that tasks were made with.
     pub options: TaskOptions,
     /// Hash and domain of each environment.
     pub environments: BTreeMap<String, (String, String)>,
@@ -83,6 +84,11 @@ impl Folder {
         self.0.join("answers")
     }
 
+    /// The record of environments in Python: what was observed of them.
+    pub fn observed(&self) -> PathBuf {
+        self.0.join("observed.json")
+    }
+
     /// The file of a stage.
     pub fn stage(&self, stage: Stage) -> PathBuf {
         let number = stage as usize + 1;
@@ -106,14 +112,21 @@ impl Folder {
         let stages = Stage::ALL.into_iter().filter(|stage| *stage >= from);
         let files = stages.map(|stage| self.stage(stage));
         for file in files.chain([self.tasks(), self.rejected()]) {
-            match fs::remove_file(&file) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(FileError::io(&file)(error));
-                }
-                _ => {}
-            }
+            remove(fs::remove_file(&file), &file)?;
         }
         Ok(())
+    }
+
+    /// Deletes everything that making tasks leaves here. Rows for training stay.
+    pub fn clear(&self) -> Result<(), FileError> {
+        self.forget(Stage::Chains)?;
+        for file in [self.manifest(), self.observed()] {
+            remove(fs::remove_file(&file), &file)?;
+        }
+        remove(
+            fs::remove_dir_all(self.environments()),
+            &self.environments(),
+        )
     }
 
     /// The tasks of a folder.
@@ -158,6 +171,16 @@ impl Folder {
             }
             Err(error) => Err(FileError::io(&file)(error).into()),
         }
+    }
+}
+
+/// The outcome of deleting something that need not be there.
+pub(super) fn remove(removed: std::io::Result<()>, path: &Path) -> Result<(), FileError> {
+    match removed {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(FileError::io(path)(error))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -29,7 +29,7 @@ type Graphs = HashMap<(Vec<String>, bool), Arc<ToolGraph>>;
 pub struct Maker<'a> {
     /// The environments.
     pub suite: &'a Suite,
-    /// How tasks are made.
+    /// The options of making.
     pub options: &'a TaskOptions,
     /// The environments and tools that are held out.
     pub splits: Splits,

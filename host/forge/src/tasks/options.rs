@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sampling::Strategy;
 
-/// How tasks are made. The same options and environments give the same bytes.
+/// Options of making tasks. The same options and environments give the same bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskOptions {
@@ -12,8 +12,8 @@ pub struct TaskOptions {
     pub count: usize,
     /// Seed of all draws.
     pub seed: u64,
-    /// How chains of tools are sampled: `topology` or `random-walk`.
-    pub sampling: Sampling,
+    /// Strategy by which chains of tools are sampled.
+    pub sampling: Strategy,
     /// Number of tools at which a sampled chain ends.
     pub chain: usize,
     /// Largest number of environments of a task.
@@ -55,34 +55,6 @@ pub struct TaskOptions {
     pub held_out_tools: f64,
 }
 
-/// How chains of tools are sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sampling {
-    /// [`Strategy::Topology`].
-    Topology,
-    /// [`Strategy::RandomWalk`].
-    RandomWalk,
-}
-
-impl Sampling {
-    /// The strategy.
-    pub fn strategy(self) -> Strategy {
-        match self {
-            Self::Topology => Strategy::Topology,
-            Self::RandomWalk => Strategy::RandomWalk,
-        }
-    }
-
-    /// The name in files and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Topology => "topology",
-            Self::RandomWalk => "random-walk",
-        }
-    }
-}
-
 /// Inventories that differ from task to task, as in AutoTool's setting.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -109,7 +81,7 @@ impl Default for TaskOptions {
         Self {
             count: 2_575,
             seed: 0,
-            sampling: Sampling::Topology,
+            sampling: Strategy::Topology,
             chain: 10,
             max_servers: 2,
             max_calls: 12,

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use rlf_dialogue::split::Split;
 use serde_json::Value;
 
+use super::folder::remove;
 use super::record::TaskRecord;
 use super::stage_file::FileError;
 use super::suite::Suite;
@@ -112,12 +113,8 @@ pub fn write(
         let mut rows = 0;
         let mut of_split = tasks.iter().filter(|task| task.split == split).peekable();
         if of_split.peek().is_none() {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(FileError::io(&path)(error));
-                }
-                _ => continue,
-            }
+            remove(fs::remove_file(&path), &path)?;
+            continue;
         }
         let fill = |out: &mut dyn Write| {
             for task in of_split {

@@ -5,17 +5,19 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::ops::Range;
 
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::assemble::assemble;
-use super::check::{Checked, Seen, Strictness, check};
+use super::check::{Checked, Seen, check};
 use super::error::PipelineError;
 use super::folder::{Folder, write_lines};
 use super::make::{Candidate, Maker, Trajectory};
 use super::record::TaskRecord;
 use super::rejection::{Reason, Rejected, Rejection, Stage};
+use super::replay::Divergence;
 use super::stage_file::StageFile;
 use super::text::{Query, Templates, query};
 use crate::graph::GraphError;
@@ -25,8 +27,8 @@ const BATCH: u64 = 256;
 /// Candidates after which a run gives up if not one in a hundred is kept.
 const MAX_FRUITLESS: u64 = 20_000;
 
-/// Replays tasks in the real environment. Each result says how a task diverged.
-pub type Replayer<'a> = dyn FnMut(&[TaskRecord]) -> Result<Vec<Result<(), String>>, String> + 'a;
+/// Replays tasks in the real environment, and gives a result for each.
+pub type Replayer<'a> = dyn FnMut(&[TaskRecord]) -> Vec<Result<(), Divergence>> + 'a;
 
 /// Rewrites the words of tasks before they are written to disk.
 pub type WordsOf<'a> =
@@ -60,6 +62,7 @@ struct Stages {
     trajectories: StageFile<Trajectory>,
     queries: StageFile<Query>,
     checks: StageFile<Checked>,
+    /// True if the task was replayed, false if the run leaves the replay out.
     replays: StageFile<bool>,
 }
 
@@ -128,6 +131,7 @@ pub fn make_in_words(
     Ok(made)
 }
 
+/// The most frequent reason of the rejected candidates.
 fn most_frequent(rejected: &[Rejected]) -> &'static str {
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
     for one in rejected {
@@ -142,10 +146,17 @@ impl Stages {
     fn batch(
         &mut self,
         maker: &Maker<'_>,
-        batch: std::ops::Range<u64>,
+        batch: Range<u64>,
         templates: &mut Templates,
         seen: &mut Seen,
     ) -> Result<Vec<TaskRecord>, PipelineError> {
+        self.execute(maker, batch.clone())?;
+        self.write_queries(maker, batch.clone(), templates)?;
+        self.check(maker, batch, seen)
+    }
+
+    /// Samples and executes chains.
+    fn execute(&mut self, maker: &Maker<'_>, batch: Range<u64>) -> Result<(), PipelineError> {
         let new: Vec<u64> = batch
             .clone()
             .filter(|number| self.chains.get(*number).is_none())
@@ -157,7 +168,6 @@ impl Stages {
         self.chains.append(made)?;
 
         let new: Vec<&Candidate> = batch
-            .clone()
             .filter(|number| self.trajectories.get(*number).is_none())
             .filter_map(|number| self.chains.get(number)?.as_ref().ok())
             .collect();
@@ -165,10 +175,18 @@ impl Stages {
             .into_par_iter()
             .map(|candidate| Ok((candidate.number, maker.trajectory(candidate)?)))
             .collect::<Result<Vec<_>, GraphError>>()?;
-        self.trajectories.append(made)?;
+        Ok(self.trajectories.append(made)?)
+    }
 
+    /// Writes queries, one after the other, because each counts the templates of those before it.
+    fn write_queries(
+        &mut self,
+        maker: &Maker<'_>,
+        batch: Range<u64>,
+        templates: &mut Templates,
+    ) -> Result<(), PipelineError> {
         let mut made = Vec::new();
-        for number in batch.clone() {
+        for number in batch {
             let (Some(Ok(candidate)), Some(Ok(trajectory))) =
                 (self.chains.get(number), self.trajectories.get(number))
             else {
@@ -186,22 +204,16 @@ impl Stages {
                 made.push((number, written));
             }
         }
-        self.queries.append(made)?;
-        self.check(maker, batch, seen)
+        Ok(self.queries.append(made)?)
     }
 
+    /// Checks the tasks of a batch. Returns those that passed.
     fn check(
         &mut self,
         maker: &Maker<'_>,
-        batch: std::ops::Range<u64>,
+        batch: Range<u64>,
         seen: &mut Seen,
     ) -> Result<Vec<TaskRecord>, PipelineError> {
-        let strictness = Strictness {
-            seed: maker.options.seed,
-            attempts: maker.options.attempts,
-            min_passes: maker.options.min_passes,
-            keep_trivial: maker.options.keep_trivial,
-        };
         let ready: Vec<(&Candidate, &Trajectory, &Query)> = batch
             .filter_map(|number| {
                 let candidate = self.chains.get(number)?.as_ref().ok()?;
@@ -224,7 +236,7 @@ impl Stages {
                         maker.suite,
                         &*maker.graph(task.servers.keys())?,
                         &task,
-                        strictness,
+                        maker.options,
                     ),
                 };
                 Ok((number, result.map(|checked| (task, checked))))
@@ -253,22 +265,28 @@ impl Stages {
     /// Replays the tasks that were not replayed. Returns those that did the same.
     fn replay(
         &mut self,
-        batch: std::ops::Range<u64>,
+        batch: Range<u64>,
         tasks: Vec<TaskRecord>,
         replay: Option<&mut Replayer<'_>>,
     ) -> Result<Vec<TaskRecord>, PipelineError> {
         let (there, new): (Vec<_>, Vec<_>) = tasks
             .into_iter()
             .partition(|task| self.replays.get(task.candidate).is_some());
+        let is_replayed = replay.is_some();
         let results = match replay {
-            Some(replay) => replay(&new).map_err(PipelineError::Replay)?,
-            None => vec![Ok(()); new.len()],
+            Some(replay) => replay(&new),
+            None => new.iter().map(|_| Ok(())).collect(),
         };
-        let lines = new.iter().zip(results).map(|(task, result)| {
-            let result = result.map_err(|why| Rejection::new(Reason::Diverged, why));
-            (task.candidate, result.map(|()| true))
-        });
-        self.replays.append(lines.collect())?;
+        let mut lines = Vec::with_capacity(new.len());
+        for (task, result) in new.iter().zip(results) {
+            let result = match result {
+                Ok(()) => Ok(is_replayed),
+                Err(why) if why.is_of_environment() => return Err(PipelineError::Replay(why)),
+                Err(why) => Err(Rejection::new(Reason::Diverged, why.to_string())),
+            };
+            lines.push((task.candidate, result));
+        }
+        self.replays.append(lines)?;
         let mut kept: Vec<TaskRecord> = there.into_iter().chain(new).collect();
         kept.retain(|task| {
             batch.contains(&task.candidate)

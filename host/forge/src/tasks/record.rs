@@ -150,13 +150,23 @@ pub struct GoldCall {
     pub arguments: Arguments,
     /// Its result.
     pub result: Value,
-    /// Whether the user asks for this call. The others look up what it needs.
+    /// The text that the model reads. None if it is the result as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// True if the user asks for this call. The others look up what it needs.
     pub requested: bool,
     /// The origin of each argument: from where a model can know it.
     pub origins: BTreeMap<String, Origin>,
     /// A refused call that is made before it in demonstrations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mistake: Option<Mistake>,
+}
+
+impl GoldCall {
+    /// The text that the model reads after the call.
+    pub fn shown(&self) -> String {
+        self.text.clone().unwrap_or_else(|| self.result.to_string())
+    }
 }
 
 /// A call of the same tool that the environment refuses. Demonstrations have it in their history and do not teach it.
@@ -245,4 +255,28 @@ pub struct Measures {
     pub passes: u32,
     /// Share of the attempts that failed, from 0 (easy) to 1.
     pub difficulty: f64,
+}
+
+impl Measures {
+    /// The size of a task that the solver has not tried.
+    pub(super) fn new(turns: &[Turn], servers: usize) -> Self {
+        Self {
+            calls: turns.iter().map(|turn| turn.calls.len()).sum(),
+            turns: turns.len(),
+            servers,
+            attempts: 0,
+            passes: 0,
+            difficulty: 0.0,
+        }
+    }
+
+    /// The same size, with the outcome of the solver's attempts.
+    pub(super) fn tried(self, attempts: u32, passes: u32) -> Self {
+        Self {
+            attempts,
+            passes,
+            difficulty: f64::from(attempts - passes) / f64::from(attempts.max(1)),
+            ..self
+        }
+    }
 }

@@ -44,7 +44,7 @@ impl Splits {
             .filter(|environment| environments.get(&environment.name) == Some(&Split::Train));
         let operations: BTreeSet<&str> = seen
             .flat_map(|environment| environment.definitions.iter().zip(&environment.tools))
-            .filter(|(definition, _)| !definition.hints.read_only)
+            .filter(|(definition, _)| !suite.is_read_only(&definition.name))
             .map(|(_, tool)| tool.name.as_str())
             .collect();
         let mut operations: Vec<&str> = operations.into_iter().collect();

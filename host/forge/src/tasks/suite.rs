@@ -1,10 +1,11 @@
 //! The environments that tasks are made in, with their tools and scenarios.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rlf_dialogue::tool::{Hints, ToolDefinition};
 use rlf_specification::Program;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::environment::{Specified, TaskEnvironment};
@@ -19,7 +20,8 @@ pub struct Suite {
 }
 
 /// One environment of a suite.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Described {
     /// Its name, with which the names of its tools begin.
     pub name: String,
@@ -33,6 +35,12 @@ pub struct Described {
     pub tools: Vec<Tool>,
     /// Its tools, as a model sees them, in the same order.
     pub definitions: Vec<ToolDefinition>,
+    /// The tools that change nothing: `Server-name`.
+    pub read_only: BTreeSet<String>,
+    /// Fields of the state from which the values of parameters come, by tool and parameter. A parameter that is not here
+    /// takes any text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub vocabularies: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// The environments cannot be used together.
@@ -42,7 +50,9 @@ pub enum SuiteError {
     #[error("two environments are called {0}; rename one of them, or leave one out")]
     SameName(String),
     /// There is none.
-    #[error("there is no environment to make tasks in; give specifications, or folders of them")]
+    #[error(
+        "there is no environment to make tasks in; give specifications, a folder of them, or a folder of Python files"
+    )]
     Empty,
 }
 
@@ -144,14 +154,25 @@ impl Suite {
 
     /// True if a tool changes nothing.
     pub fn is_read_only(&self, full_name: &str) -> bool {
-        self.definition(full_name)
-            .is_some_and(|definition| definition.hints.read_only)
+        let place = self.places.get(full_name);
+        place.is_some_and(|(environment, _)| {
+            self.environments[*environment]
+                .read_only
+                .contains(full_name)
+        })
+    }
+
+    /// The field of the state from which the values of a parameter come.
+    pub fn vocabulary(&self, full_name: &str, parameter: &str) -> Option<&str> {
+        let (environment, _) = self.places.get(full_name)?;
+        let tools = &self.environments[*environment].vocabularies;
+        tools.get(full_name)?.get(parameter).map(String::as_str)
     }
 }
 
 fn described(program: &Program, domain: String) -> Described {
     let specification = program.specification();
-    let definitions = specification
+    let definitions: Vec<ToolDefinition> = specification
         .operations
         .iter()
         .map(|operation| ToolDefinition {
@@ -165,7 +186,13 @@ fn described(program: &Program, domain: String) -> Described {
                 ..Hints::default()
             },
             extra: Vec::new(),
-        });
+        })
+        .collect();
+    let read_only = definitions
+        .iter()
+        .filter(|definition| definition.hints.read_only)
+        .map(|definition| definition.name.clone())
+        .collect();
     let text = serde_json::to_string(specification).unwrap_or_default();
     Described {
         name: specification.name.clone(),
@@ -177,6 +204,8 @@ fn described(program: &Program, domain: String) -> Described {
             .map(|scenario| scenario.size.name().to_owned())
             .collect(),
         tools: specified_tools(specification),
-        definitions: definitions.collect(),
+        definitions,
+        read_only,
+        vocabularies: BTreeMap::new(),
     }
 }

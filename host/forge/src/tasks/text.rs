@@ -1,13 +1,27 @@
-//! From a trajectory to the words of a user: what is said about each argument, what is left out, and the sentences.
+//! From a trajectory to the words of a user: the mention of each argument, what is left out, and the sentences.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | the mention of each argument, and refinement | `describe` |
+//! | facts that tell an entity from others | `facts` |
+//! | a mention as a noun phrase | `mention` |
+//! | the clause that asks for a tool | `clause`, `tokens`, `details` |
+//! | sentences and what stands around them | `sentences` |
+//! | words and values kept apart, so that templates are known | `phrase` |
+//! | names as ordinary words | `words` |
 
 mod clause;
 mod describe;
+mod details;
+mod facts;
 mod mention;
 mod phrase;
 mod sentences;
+mod tokens;
 mod words;
 
 pub use phrase::spoken;
+pub(super) use words::{is_plural, singular};
 pub use words::{noun, spaced};
 
 use std::collections::HashMap;

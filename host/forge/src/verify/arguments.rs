@@ -11,14 +11,14 @@ const MAX_KEPT: usize = 200;
 
 /// Values of the state and of results by the name of their field, and all texts.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known {
+pub(crate) struct Known {
     by_name: BTreeMap<String, Vec<Value>>,
     texts: Vec<String>,
 }
 
 impl Known {
     /// Adds all values inside a state or a result.
-    pub(super) fn learn(&mut self, value: &Value) {
+    pub(crate) fn learn(&mut self, value: &Value) {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
@@ -74,7 +74,7 @@ fn is_required(schema: &Value, name: &str) -> bool {
 }
 
 /// Arguments that fit the schema, likely to succeed.
-pub(super) fn valid(schema: &Value, known: &Known, key: Key) -> Map<String, Value> {
+pub(crate) fn valid(schema: &Value, known: &Known, key: Key) -> Map<String, Value> {
     let mut arguments = Map::new();
     for (index, (name, property)) in properties(schema).enumerate() {
         let key = key.at(index as u64);

@@ -115,6 +115,23 @@ fn a_folder_of_other_options_or_environments_is_not_touched() {
 }
 
 #[test]
+fn a_cleared_folder_has_nothing_of_the_run_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new(folder.path());
+    make_in(&folder, &examples(), &options(10));
+    let copy = folder.environments().join("Old.toml");
+    fs::create_dir_all(folder.environments()).unwrap();
+    fs::write(&copy, "name = \"Old\"").unwrap();
+    folder.clear().unwrap();
+    assert!(!copy.exists() && !folder.manifest().exists() && !folder.tasks().exists());
+    let other = composed(3);
+    let made = make_in(&folder, &other, &options(10));
+    assert_eq!(made.tasks.len(), 10);
+    folder.clear().unwrap();
+    folder.clear().unwrap();
+}
+
+#[test]
 fn a_line_that_cannot_be_read_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = Folder::new(folder.path());

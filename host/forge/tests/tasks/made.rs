@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rlf_dialogue::split::Split;
+use rlf_forge::sampling::Strategy;
 use rlf_forge::tasks::record::{Implicit, Origin, Unseen};
-use rlf_forge::tasks::{Maker, Sampling, Statistics, TaskOptions, TaskRecord};
+use rlf_forge::tasks::{Maker, Statistics, TaskOptions, TaskRecord};
 
 use super::{composed, examples, made, options};
 
@@ -49,8 +50,8 @@ fn kept_tasks_are_within_the_limits_and_replay_to_their_goals() {
                 turn.requests.len()
             );
             for call in &turn.calls {
-                let result = session.call(&call.tool, &call.arguments).unwrap();
-                assert_eq!(result, call.result, "{}", task.id);
+                let answer = session.call(&call.tool, &call.arguments).unwrap();
+                assert_eq!(answer.result, call.result, "{}", task.id);
                 assert_eq!(call.origins.len(), call.arguments.len());
             }
             assert_eq!(session.state().unwrap(), turn.goal);
@@ -233,7 +234,7 @@ fn no_template_repeats_within_one_percent() {
 fn random_walks_are_sampled_beside_topology() {
     let suite = examples();
     let walks = TaskOptions {
-        sampling: Sampling::RandomWalk,
+        sampling: Strategy::RandomWalk,
         ..options(20)
     };
     let made = made(&suite, &walks);

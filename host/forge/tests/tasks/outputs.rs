@@ -29,7 +29,7 @@ fn imported(suite: &Suite, tasks: &[TaskRecord], format: Format) -> Vec<Imported
 }
 
 /// A session in the state that a task's setup has.
-fn begun(suite: &Suite, states: &Map<String, Value>) -> Box<dyn TaskSession> {
+fn begun<'a>(suite: &'a Suite, states: &Map<String, Value>) -> Box<dyn TaskSession + 'a> {
     let start = |name: &String| {
         let start = Start {
             scenario: "simple".into(),
@@ -131,7 +131,7 @@ fn demonstrations_have_the_results_that_the_environment_gives() {
             if let ([call], Role::Tool) = (&pair[0].tool_calls[..], pair[1].role) {
                 let arguments = call.arguments.as_object().unwrap();
                 let result = session.call(&call.name, arguments).unwrap();
-                assert_eq!(result.to_string(), pair[1].plain_text());
+                assert_eq!(result.result.to_string(), pair[1].plain_text());
                 calls += 1;
             }
         }

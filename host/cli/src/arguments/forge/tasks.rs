@@ -42,7 +42,7 @@ pub(crate) enum ChainSampling {
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // Flags of a command line are what they are.
 pub(crate) struct ForgeTasks {
-    /// Specifications (`.toml`, `.json`), or folders of them
+    /// Specifications (`.toml`, `.json`) or folders of them; or one folder of Python files, or one such file
     #[arg(required = true, value_name = "ENV")]
     pub(crate) environments: Vec<PathBuf>,
     /// Number of tasks

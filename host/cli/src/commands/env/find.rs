@@ -107,7 +107,7 @@ pub(crate) fn find(
 }
 
 /// True if a path holds environments in Python: a file, or a folder that contains a server.
-fn is_python(path: &Path) -> bool {
+pub(crate) fn is_python(path: &Path) -> bool {
     if path.is_dir() {
         let servers = PythonEnvironment {
             servers: Some(path.to_owned()),

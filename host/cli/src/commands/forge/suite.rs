@@ -1,13 +1,18 @@
 //! Reading the environments that tasks are made in.
 
+mod python;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use rlf_forge::tasks::sandboxed::Observed;
 use rlf_forge::tasks::{Folder, Suite};
 use rlf_specification::{Format, Program, check_file};
 use serde_json::Value;
 
+use crate::arguments::Forge;
+use crate::commands::env::is_python;
 use crate::display::printable;
 
 /// The record that `forge env compose` leaves beside its files. It knows their domains.
@@ -18,14 +23,30 @@ pub(super) struct Read {
     pub(super) suite: Suite,
     /// The file of each environment, by the environment's name.
     pub(super) files: BTreeMap<String, PathBuf>,
+    /// The observed servers, if the environments are in Python.
+    pub(super) observed: Vec<Observed>,
+}
+
+/// Reads specifications from files and folders, or the servers of one folder of Python files.
+pub(super) fn read(forge: &Forge, paths: &[PathBuf]) -> anyhow::Result<Read> {
+    if paths.iter().any(|path| is_python(path)) {
+        let [path] = paths else {
+            bail!(
+                "environments in Python are given as one folder or one file, and without specifications, because all rows of a \
+                 run name the same environment plugin; put the files into one folder"
+            );
+        };
+        return python::read(forge, path);
+    }
+    specifications(paths)
 }
 
 /// Reads specifications from files and folders.
-pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Read> {
+fn specifications(paths: &[PathBuf]) -> anyhow::Result<Read> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {
-            files.extend(specifications(path)?);
+            files.extend(specification_files(path)?);
         } else {
             files.push(path.clone());
         }
@@ -50,6 +71,7 @@ pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Read> {
     Ok(Read {
         suite: Suite::from_programs(programs)?,
         files: by_name,
+        observed: Vec::new(),
     })
 }
 
@@ -62,13 +84,25 @@ pub(super) fn of_folder(folder: &Folder) -> anyhow::Result<Suite> {
             folder.path().display()
         );
     }
-    Ok(read(&[path])?.suite)
+    let observed = folder.observed();
+    if observed.is_file() {
+        let text = std::fs::read_to_string(&observed)
+            .with_context(|| format!("cannot read {}", observed.display()))?;
+        let servers: Vec<Observed> = rlf_json::from_str(&text).with_context(|| {
+            format!(
+                "{} is not what `rlf-host forge tasks` writes",
+                observed.display()
+            )
+        })?;
+        return Ok(Suite::from_records(servers)?);
+    }
+    Ok(specifications(&[path])?.suite)
 }
 
 fn program(file: &Path) -> anyhow::Result<Program> {
     if Format::from_path(file).is_none() {
         bail!(
-            "{}: tasks are made in specifications, which end in .toml or .json; `rlf-host forge env compose` makes some",
+            "{}: tasks are made in specifications, which end in .toml or .json, and in Python files (`Name.py`, with a capital); `rlf-host forge env compose` makes specifications",
             file.display()
         );
     }
@@ -84,7 +118,7 @@ fn program(file: &Path) -> anyhow::Result<Program> {
 }
 
 /// The specifications of a folder, by name.
-fn specifications(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn specification_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries =
         std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut files = Vec::new();
@@ -134,6 +168,12 @@ pub(super) fn keep(read: &Read, folder: &Folder) -> anyhow::Result<()> {
             rlf_files::write(&copy, &text)
                 .with_context(|| format!("cannot write {}", copy.display()))?;
         }
+    }
+    if !read.observed.is_empty() {
+        let record = folder.observed();
+        let text = serde_json::to_vec(&read.observed)?;
+        return rlf_files::write(&record, &text)
+            .with_context(|| format!("cannot write {}", record.display()));
     }
     let domains: Vec<String> = read
         .suite

@@ -1,5 +1,6 @@
 //! `rlf-host forge tasks`: makes tasks in environments.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -8,14 +9,15 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use console::style;
 use indicatif::{ProgressBar, ProgressStyle};
+use rlf_forge::sampling::Strategy;
 use rlf_forge::tasks::options::InventoryOptions;
 use rlf_forge::tasks::output::Written;
 use rlf_forge::tasks::pipeline::{Replayer, WordsOf};
 use rlf_forge::tasks::replay::replay;
 use rlf_forge::tasks::rewrite::Report;
 use rlf_forge::tasks::{
-    Folder, Made, Maker, Manifest, Progress, Sampling, Stage, Statistics, TaskOptions, TaskRecord,
-    make, make_in_words,
+    Folder, Made, Maker, Manifest, Progress, Stage, Statistics, TaskOptions, TaskRecord, make,
+    make_in_words,
 };
 use serde_json::json;
 
@@ -30,7 +32,14 @@ use crate::operator::Operator;
 const SAMPLE: usize = 64;
 
 pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCode> {
-    let read = read(&command.environments)?;
+    let read = read(forge, &command.environments)?;
+    if command.min_passes > command.attempts {
+        bail!(
+            "--min-passes {} is more than --attempts {}, so no task could be kept; raise --attempts",
+            command.min_passes,
+            command.attempts
+        );
+    }
     let options = options(command);
     known_scenarios(&read, &options)?;
     let operator = Operator::load(forge.config.as_deref())?;
@@ -42,13 +51,7 @@ pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCod
     let folder = Folder::new(&command.output);
     let manifest = Manifest::new(&read.suite, &options, !command.no_replay);
     if command.restart {
-        folder.forget(Stage::Chains)?;
-        match std::fs::remove_file(folder.manifest()) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).context("cannot delete the manifest");
-            }
-            _ => {}
-        }
+        folder.clear()?;
     }
     folder.begin(&manifest)?;
     if let Some(from) = command.from {
@@ -78,12 +81,11 @@ pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCod
             let all = async {
                 let mut results = Vec::with_capacity(tasks.len());
                 for task in tasks {
-                    let result = replay(&found.environments, &found.name, task).await;
-                    results.push(result.map_err(|error| error.to_string()));
+                    results.push(replay(&found.environments, &found.name, task).await);
                 }
                 results
             };
-            Ok(runtime.block_on(all))
+            runtime.block_on(all)
         };
         run_stages(&maker, &folder, Some(&mut replays), &mut rewrite)?
     };
@@ -117,8 +119,8 @@ fn options(command: &ForgeTasks) -> TaskOptions {
         count: command.count,
         seed: command.seed,
         sampling: match command.sampling {
-            ChainSampling::Topology => Sampling::Topology,
-            ChainSampling::RandomWalk => Sampling::RandomWalk,
+            ChainSampling::Topology => Strategy::Topology,
+            ChainSampling::RandomWalk => Strategy::RandomWalk,
         },
         chain: command.chain,
         max_servers: command.max_servers,
@@ -140,7 +142,7 @@ fn options(command: &ForgeTasks) -> TaskOptions {
         terse: command.terse,
         keep_trivial: command.keep_trivial,
         attempts: command.attempts,
-        min_passes: command.min_passes.min(command.attempts),
+        min_passes: command.min_passes,
         held_out_environments: command.held_out_environments,
         held_out_tools: command.held_out_tools,
     }
@@ -165,8 +167,14 @@ fn known_scenarios(read: &Read, options: &TaskOptions) -> anyhow::Result<()> {
             .iter()
             .any(|one| one.scenarios.contains(wanted))
         {
+            let known: BTreeSet<&str> = environments
+                .iter()
+                .flat_map(|one| one.scenarios.iter().map(String::as_str))
+                .collect();
+            let known: Vec<&str> = known.into_iter().collect();
             bail!(
-                "no environment has a scenario `{wanted}`; there are simple, medium, complex and boundary"
+                "no environment has a scenario `{wanted}`; there are {}",
+                known.join(", ")
             );
         }
     }
@@ -293,9 +301,11 @@ fn report(
         let files = written
             .iter()
             .map(|file| json!({ "path": file.path, "rows": file.rows }));
+        let left_out: Vec<_> = read.observed.iter().flat_map(|one| &one.left_out).collect();
         let report = json!({
             "output": command.output, "seconds": seconds, "tasks_per_second": each, "replayed": !command.no_replay,
-            "statistics": statistics, "words": reworded.map(|(rewriting, report)| rewriting.json(report)), "files": files.collect::<Vec<_>>(),
+            "statistics": statistics, "words": reworded.map(|(rewriting, report)| rewriting.json(report)),
+            "files": files.collect::<Vec<_>>(), "left_out": left_out,
         });
         say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(());

@@ -1,13 +1,12 @@
 //! The gold calls: they can be made, they give the results that the task has, and they lead to its goals.
 
-use serde_json::Value;
-
 use crate::tasks::environment::PlayError;
 use crate::tasks::record::TaskRecord;
 use crate::tasks::rejection::{Reason, Rejection};
 use crate::tasks::suite::Suite;
 
-/// Makes all gold calls, and compares results and states. The requests are for the requested calls, in their order.
+/// Makes all gold calls, and compares results and states. Each turn begins in the saved state of the one before it, as
+/// rows do. The requests are for the requested calls, in their order.
 pub(super) fn carried_out(suite: &Suite, task: &TaskRecord) -> Result<(), Rejection> {
     let diverged = |detail: String| Rejection::new(Reason::Diverged, detail);
     let broke = |error: PlayError| diverged(error.to_string());
@@ -27,10 +26,11 @@ pub(super) fn carried_out(suite: &Suite, task: &TaskRecord) -> Result<(), Reject
             )));
         }
         for call in &turn.calls {
-            let result: Value = session
+            let answer = session
                 .call(&call.tool, &call.arguments)
                 .map_err(|error| diverged(format!("turn {number}: {}: {error}", call.tool)))?;
-            if result != call.result {
+            let result = &answer.result;
+            if *result != call.result || answer.text != call.text {
                 return Err(diverged(format!(
                     "turn {number}: {} gives {result}",
                     call.tool
@@ -42,6 +42,8 @@ pub(super) fn carried_out(suite: &Suite, task: &TaskRecord) -> Result<(), Reject
                 "turn {number}: the state is not the goal"
             )));
         }
+        // The rows of the next turn begin in this state.
+        session.load(&turn.goal).map_err(broke)?;
     }
     Ok(())
 }

@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 use rlf_random::Key;
 use serde_json::{Map, Value};
 
-use crate::graph::{Tool, ToolGraph, ValueType};
+use super::fitting::{fitting, inputs, key_field};
+use crate::graph::{ToolGraph, ValueType};
 use crate::sampling::Draws;
-use crate::tasks::environment::TaskSession;
+use crate::tasks::environment::{PlayError, TaskSession};
 use crate::tasks::make::{items, own_key};
 use crate::tasks::record::{Arguments, TaskRecord};
-use crate::tasks::request::{Description, Fact, Mention, Request, order};
+use crate::tasks::request::{Description, Fact, Mention, Request};
 use crate::tasks::suite::Suite;
 
 /// Largest number of calls of an attempt.
@@ -31,7 +32,7 @@ pub enum Failure {
     #[error("it does not open: {0}")]
     Open(String),
     /// No tool gives an entity that fits the description.
-    #[error("turn {turn}: nothing tells `{parameter}` of {tool}")]
+    #[error("turn {turn}: no result of a tool gives `{parameter}` of {tool}")]
     Unknown {
         /// The turn, from 1.
         turn: usize,
@@ -74,7 +75,7 @@ pub fn solves(
     task: &TaskRecord,
     key: Key,
 ) -> Result<(), Failure> {
-    let open = |error: crate::tasks::environment::PlayError| Failure::Open(error.to_string());
+    let open = |error: PlayError| Failure::Open(error.to_string());
     let session = suite.playable().open(&task.servers).map_err(open)?;
     let mut solver = Solver {
         suite,
@@ -91,19 +92,14 @@ pub fn solves(
         let mut gold = turn.calls.iter().filter(|call| call.requested);
         for request in &turn.requests {
             let gold = gold.next();
-            let arguments = solver
-                .arguments(request)
-                .map_err(|parameter| Failure::Unknown {
-                    turn: number,
-                    tool: request.tool.clone(),
-                    parameter,
-                })?;
-            let result = solver.session.call(&request.tool, &arguments);
-            let result = result.map_err(|error| Failure::Refused {
+            let arguments = solver.arguments(number, request)?;
+            let answer = solver.session.call(&request.tool, &arguments);
+            let answer = answer.map_err(|error| Failure::Refused {
                 turn: number,
                 tool: request.tool.clone(),
                 why: error.to_string(),
             })?;
+            let result = answer.result;
             let same =
                 gold.is_some_and(|gold| gold.tool == request.tool && gold.arguments == arguments);
             if !same && suite.is_read_only(&request.tool) {
@@ -126,7 +122,7 @@ pub fn solves(
 struct Solver<'a> {
     suite: &'a Suite,
     graph: &'a ToolGraph,
-    session: Box<dyn TaskSession>,
+    session: Box<dyn TaskSession + 'a>,
     draws: Draws,
     /// The tools that it may call.
     offered: &'a [String],
@@ -134,19 +130,26 @@ struct Solver<'a> {
     made: Vec<(Arguments, Value)>,
     /// Fields of entities as they were seen last, by kind and key.
     seen: BTreeMap<(String, String), Map<String, Value>>,
+    /// Number of lookups so far.
     calls: usize,
 }
 
 impl Solver<'_> {
-    /// The arguments of a request. An error names the one that cannot be found out.
-    fn arguments(&mut self, request: &Request) -> Result<Arguments, String> {
+    /// The arguments of a request of a turn.
+    fn arguments(&mut self, turn: usize, request: &Request) -> Result<Arguments, Failure> {
+        let unknown = |parameter: &String| Failure::Unknown {
+            turn,
+            tool: request.tool.clone(),
+            parameter: parameter.clone(),
+        };
         let mut found: BTreeMap<&str, Value> = BTreeMap::new();
         for (parameter, mention) in &request.arguments {
             if !matches!(mention, Mention::FieldOf { .. }) {
-                let value = self.value(mention, 0).ok_or_else(|| parameter.clone())?;
+                let value = self.value(mention, 0).ok_or_else(|| unknown(parameter))?;
                 found.insert(parameter, value);
             }
         }
+        // Fields of entities that are known by now.
         for (parameter, mention) in &request.arguments {
             if let Mention::FieldOf {
                 parameter: owner,
@@ -159,7 +162,7 @@ impl Solver<'_> {
                     (Some(key), Some(ValueType::Key(entity))) => self.field(entity, key, field),
                     _ => None,
                 };
-                found.insert(parameter, value.ok_or_else(|| parameter.clone())?);
+                found.insert(parameter, value.ok_or_else(|| unknown(parameter))?);
             }
         }
         // In the order of the tool's parameters, as gold calls have them.
@@ -174,6 +177,7 @@ impl Solver<'_> {
         Ok(named.collect())
     }
 
+    /// The value that a mention means. None if it cannot be found out.
     fn value(&mut self, mention: &Mention, depth: usize) -> Option<Value> {
         match mention {
             Mention::Value(value) => Some(value.clone()),
@@ -194,26 +198,21 @@ impl Solver<'_> {
         if self.calls > MAX_CALLS {
             return None;
         }
-        let result = self.session.call(tool, arguments).ok()?;
+        let result = self.session.call(tool, arguments).ok()?.result;
         self.learn(tool, &result);
         Some(result)
     }
 
+    /// Remembers the fields of the entities in a result.
     fn learn(&mut self, tool: &str, result: &Value) {
-        let outputs = self.suite.tool(tool).map_or(&[][..], |tool| &tool.outputs);
-        // The first key of an item is its own; others are those of what it refers to.
-        let own = outputs.iter().find_map(|output| match &output.kind {
-            ValueType::Key(entity) => Some((entity, &output.name)),
-            _ => None,
-        });
-        let Some((entity, name)) = own else {
+        let Some(own) = self.suite.tool(tool).and_then(own_key) else {
             return;
         };
         for item in items(result) {
-            if let (Some(key), Some(fields)) = (item[name].as_str(), item.as_object()) {
+            if let (Some(key), Some(fields)) = (item[own.field].as_str(), item.as_object()) {
                 let seen = self
                     .seen
-                    .entry((entity.clone(), key.to_owned()))
+                    .entry((own.entity.to_owned(), key.to_owned()))
                     .or_default();
                 seen.extend(
                     fields
@@ -289,7 +288,7 @@ impl Solver<'_> {
                 let keys: Vec<String> = fit
                     .items
                     .iter()
-                    .filter_map(|item| item[&key].as_str().map(str::to_owned))
+                    .filter_map(|item| item[key].as_str().map(str::to_owned))
                     .collect();
                 if let ([only], true) = (&keys[..], fit.is_sure) {
                     return Some(only.clone());
@@ -302,146 +301,5 @@ impl Solver<'_> {
         }
         let chosen = self.draws.index(possible.len().max(1));
         possible.into_iter().nth(chosen)
-    }
-}
-
-/// The field of a tool's result that has the keys of the described kind of entity: of the items themselves, or of what
-/// they refer to, as the description says.
-fn key_field(tool: &Tool, description: &Description) -> Option<String> {
-    let own = own_key(tool)?;
-    let (field, owner) = match &description.through {
-        None => (own, &description.entity),
-        Some(through) => (&through.field, &through.entity),
-    };
-    let has = |name: &String, entity: &String| {
-        let mut outputs = tool.outputs.iter();
-        outputs.any(|output| {
-            output.name == *name && matches!(&output.kind, ValueType::Key(one) if one == entity)
-        })
-    };
-    (has(own, owner) && has(field, &description.entity)).then(|| field.clone())
-}
-
-/// The ways to call a tool with what a description says. None if a required input is not said.
-fn inputs(
-    tool: &Tool,
-    description: &Description,
-    others: &BTreeMap<String, Value>,
-) -> Vec<Arguments> {
-    let mut plain = Arguments::new();
-    let mut searched = None;
-    for input in &tool.inputs {
-        let stated = description.facts.iter().find_map(|fact| match fact {
-            Fact::Among { parameter, value } if *parameter == input.name => Some(value),
-            Fact::Is { field, value } if *field == input.name => Some(value),
-            _ => None,
-        });
-        let of = description
-            .facts
-            .iter()
-            .find_map(|fact| match (fact, &input.kind) {
-                (
-                    Fact::Of {
-                        parameter, entity, ..
-                    },
-                    ValueType::Key(one),
-                ) if one == entity && (*parameter == input.name || tool.inputs.len() == 1) => {
-                    others.get(parameter)
-                }
-                _ => None,
-            });
-        match of.or(stated) {
-            Some(value) => {
-                plain.insert(input.name.clone(), value.clone());
-            }
-            None if input.required && input.kind == ValueType::Text && searched.is_none() => {
-                searched = Some(input.name.clone());
-            }
-            None if input.required => return Vec::new(),
-            None => {}
-        }
-    }
-    let Some(searched) = searched else {
-        return vec![plain];
-    };
-    let texts = description.facts.iter().filter_map(|fact| match fact {
-        Fact::Is { value, .. } | Fact::Among { value, .. } if value.is_string() => Some(value),
-        _ => None,
-    });
-    texts
-        .map(|text| {
-            let mut arguments = plain.clone();
-            arguments.insert(searched.clone(), text.clone());
-            arguments
-        })
-        .collect()
-}
-
-/// The items of a result that fit a description.
-struct Fitting<'a> {
-    items: Vec<&'a Value>,
-    /// Whether every fact could be compared.
-    is_sure: bool,
-}
-
-fn fitting<'a>(
-    tool: &Tool,
-    description: &Description,
-    others: &BTreeMap<String, Value>,
-    arguments: &Arguments,
-    result: &'a Value,
-) -> Fitting<'a> {
-    let mut fit: Vec<&Value> = items(result).iter().collect();
-    let mut is_sure = true;
-    for fact in &description.facts {
-        match fact {
-            Fact::Is { field, value } => {
-                is_sure &= fit.iter().all(|item| item.get(field).is_some())
-                    || arguments.get(field) == Some(value);
-                fit.retain(|item| item.get(field).is_none_or(|other| other == value));
-            }
-            Fact::Of {
-                parameter, entity, ..
-            } => {
-                let Some(key) = others.get(parameter) else {
-                    continue;
-                };
-                if arguments.values().any(|value| value == key) {
-                    continue;
-                }
-                let field = tool
-                    .outputs
-                    .iter()
-                    .find(|output| matches!(&output.kind, ValueType::Key(one) if one == entity));
-                match field {
-                    Some(field) => fit.retain(|item| item.get(&field.name) == Some(key)),
-                    None => is_sure = false,
-                }
-            }
-            Fact::Among { parameter, value } => {
-                is_sure &= arguments.values().any(|one| one == value)
-                    || fit.iter().all(|item| item.get(parameter) == Some(value));
-            }
-            Fact::Extreme { .. } | Fact::Only => {}
-        }
-    }
-    for fact in &description.facts {
-        if let Fact::Extreme { field, highest } = fact {
-            is_sure &= fit.iter().all(|item| !item[field].is_null());
-            let wanted = if *highest {
-                std::cmp::Ordering::Less
-            } else {
-                std::cmp::Ordering::Greater
-            };
-            let all = fit.clone();
-            fit.retain(|item| {
-                all.iter()
-                    .all(|other| order(&item[field], &other[field]) != Some(wanted))
-            });
-        }
-    }
-    Fitting {
-        items: fit,
-        is_sure,
     }
 }

@@ -49,11 +49,22 @@ pub fn items(result: &Value) -> &[Value] {
     }
 }
 
-/// The field of a tool's result that has the key of the found items themselves: the first key.
-pub fn own_key(tool: &Tool) -> Option<&String> {
-    let mut keys = tool
-        .outputs
-        .iter()
-        .filter(|output| matches!(output.kind, ValueType::Key(_)));
-    keys.next().map(|output| &output.name)
+/// The key of the items in a tool's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnKey<'a> {
+    /// The field of an item that has the key.
+    pub field: &'a str,
+    /// The kind of entity: `Server.entity`.
+    pub entity: &'a str,
+}
+
+/// The key of the items in a tool's result: the first one. Further keys are those of what the items refer to.
+pub fn own_key(tool: &Tool) -> Option<OwnKey<'_>> {
+    tool.outputs.iter().find_map(|output| match &output.kind {
+        ValueType::Key(entity) => Some(OwnKey {
+            field: &output.name,
+            entity,
+        }),
+        _ => None,
+    })
 }

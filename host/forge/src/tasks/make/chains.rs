@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Maker;
 use crate::graph::GraphError;
 use crate::sampling::{Draws, SamplingOptions, sample};
+use crate::tasks::environment::whole;
 use crate::tasks::record::Start;
 use crate::tasks::rejection::{Reason, Rejection};
 
@@ -92,8 +93,7 @@ pub(super) fn candidate(
         let seed = key(options.seed, number, "state").named(&environment.name);
         let start = Start {
             scenario: scenario.clone(),
-            // Whole in every JSON reader.
-            seed: seed.value() >> 12,
+            seed: whole(seed),
         };
         servers.insert(environment.name.clone(), start);
     }
@@ -106,8 +106,7 @@ pub(super) fn candidate(
         max_turn: options.max_turn_calls,
         ..SamplingOptions::default()
     };
-    let strategy = options.sampling.strategy();
-    let Some(chain) = sample(&graph, strategy, &sampling, options.seed, number) else {
+    let Some(chain) = sample(&graph, options.sampling, &sampling, options.seed, number) else {
         let detail = "the environments have no tools";
         return Ok(Err(Rejection::new(Reason::InvalidChain, detail)));
     };

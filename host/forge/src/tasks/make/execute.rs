@@ -10,7 +10,7 @@ use super::values::Values;
 use super::{Maker, Rejection};
 use crate::graph::{Input, InputId, Reason as LinkReason, Tool, ToolGraph, ValueType};
 use crate::sampling::Draws;
-use crate::tasks::environment::{PlayError, TaskSession};
+use crate::tasks::environment::{Answer, PlayError, TaskSession};
 use crate::tasks::record::{Arguments, Start};
 use crate::tasks::rejection::Reason;
 
@@ -56,11 +56,8 @@ pub(super) fn execute(
     let session = playable.open(&candidate.servers).map_err(load)?;
     let key = candidate.key(maker.options.seed, "execution");
     let other = |(name, start): (&String, &Start)| {
-        let start = Start {
-            scenario: start.scenario.clone(),
-            seed: key.named("elsewhere").named(name).value() >> 12,
-        };
-        (name.clone(), start)
+        let key = key.named("elsewhere").named(name);
+        (name.clone(), playable.elsewhere(name, start, key))
     };
     let elsewhere = candidate.servers.iter().map(other).collect();
     let elsewhere = playable.open(&elsewhere).map_err(load)?;
@@ -85,7 +82,7 @@ struct Executor<'a> {
     maker: &'a Maker<'a>,
     graph: &'a ToolGraph,
     values: Values,
-    session: Box<dyn TaskSession>,
+    session: Box<dyn TaskSession + 'a>,
     draws: Draws,
     steps: Vec<PlannedCall>,
 }
@@ -100,7 +97,7 @@ impl Executor<'_> {
         let name = tool.full_name();
         let read_only = self.maker.suite.is_read_only(&name);
         for _ in 0..MAX_TRIES {
-            let Some((arguments, sources)) = self.fill(place, tool, &name, read_only) else {
+            let Some((arguments, sources)) = self.fill(place, tool, read_only) else {
                 return;
             };
             let repeats = |step: &PlannedCall| self.repeats(step, &name, &arguments, read_only);
@@ -108,7 +105,7 @@ impl Executor<'_> {
                 continue;
             }
             // A result without items says nothing that a user could want.
-            if let Ok(result) = self.session.call(&name, &arguments)
+            if let Ok(Answer { result, .. }) = self.session.call(&name, &arguments)
                 && !items(&result).is_empty()
             {
                 self.steps.push(PlannedCall {
@@ -123,7 +120,7 @@ impl Executor<'_> {
         }
     }
 
-    fn fill(&mut self, place: usize, tool: &Tool, name: &str, read_only: bool) -> Option<Filled> {
+    fn fill(&mut self, place: usize, tool: &Tool, read_only: bool) -> Option<Filled> {
         let mut arguments = Arguments::new();
         let mut sources: BTreeMap<String, ArgumentSource> = BTreeMap::new();
         for (number, input) in tool.inputs.iter().enumerate() {
@@ -144,12 +141,10 @@ impl Executor<'_> {
             let from_user = input.from_user.is_some() && !matches!(input.kind, ValueType::Key(_));
             let filled = match taken {
                 Some((value, source)) => Some((value, source)),
-                None if from_user => {
-                    let schema = self.maker.suite.parameter(name, &input.name);
-                    self.values
-                        .propose(tool, input, schema, read_only, &mut self.draws)
-                        .map(|value| (value, ArgumentSource::User))
-                }
+                None if from_user => self
+                    .values
+                    .propose(self.maker.suite, tool, input, &mut self.draws)
+                    .map(|value| (value, ArgumentSource::User)),
                 None => None,
             };
             match filled {
@@ -198,7 +193,8 @@ impl Executor<'_> {
             .map(|link| {
                 let tool = &graph.tools()[link.from.tool];
                 let field = &tool.outputs[link.from.output].name;
-                (tool.full_name(), field, own_key(tool) == Some(field))
+                let is_own = own_key(tool).is_some_and(|own| own.field == field);
+                (tool.full_name(), field, is_own)
             })
             .collect();
         // Keys of the found items themselves, and keys of what they refer to.

@@ -214,7 +214,8 @@ fn again(
         }
         let result = session
             .call(&old.tool, &arguments)
-            .map_err(|error| refused(format!("{}: {error}", old.tool)))?;
+            .map_err(|error| refused(format!("{}: {error}", old.tool)))?
+            .result;
         calls.push(PlannedCall {
             tool: old.tool.clone(),
             arguments,

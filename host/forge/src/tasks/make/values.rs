@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::graph::{Input, Tool, ValueType};
 use crate::sampling::Draws;
+use crate::tasks::suite::Suite;
 
 /// Words of users for texts that no state has.
 const NOTES: [&str; 20] = [
@@ -46,7 +47,13 @@ impl Known {
             Value::Object(fields) => {
                 for (name, value) in fields {
                     match value {
-                        Value::Object(_) => self.learn(value),
+                        Value::Object(entries) => {
+                            // The keys of a collection are values too: names of things on a shelf.
+                            for (key, _) in entries.iter().filter(|(_, one)| one.is_object()) {
+                                self.keep(name, &json!(key));
+                            }
+                            self.learn(value);
+                        }
                         Value::Array(items) => items.iter().for_each(|item| self.keep(name, item)),
                         scalar => self.keep(name, scalar),
                     }
@@ -95,12 +102,19 @@ impl Values {
     /// A value for an input of a tool. None if no user could name one.
     pub(super) fn propose(
         &self,
+        suite: &Suite,
         tool: &Tool,
         input: &Input,
-        schema: &Value,
-        read_only: bool,
         draws: &mut Draws,
     ) -> Option<Value> {
+        let full_name = tool.full_name();
+        if let Some(field) = suite.vocabulary(&full_name, &input.name)
+            && let Some(known) = pick(self.here.named(field), draws)
+        {
+            return Some(known.clone());
+        }
+        let schema = suite.parameter(&full_name, &input.name);
+        let read_only = suite.is_read_only(&full_name);
         self.value(tool, &input.name, &input.kind, schema, read_only, draws)
     }
 
@@ -167,10 +181,10 @@ impl Values {
     fn written(&self, name: &str, draws: &mut Draws) -> Value {
         let plain = name.strip_prefix("new_").unwrap_or(name);
         let taken = self.here.named(plain);
-        let new: Vec<&Value> = self
-            .elsewhere
-            .named(plain)
+        let several = format!("{plain}s");
+        let new: Vec<&Value> = [plain, several.as_str()]
             .iter()
+            .flat_map(|field| self.elsewhere.named(field))
             .filter(|value| value.is_string() && !taken.contains(value))
             .collect();
         match draws.pick(&new) {

@@ -19,7 +19,7 @@ pub(super) fn rows(suite: &Suite, task: &TaskRecord) -> Vec<Value> {
             if let Some(Mistake { arguments, refusal }) = &call.mistake {
                 steps.push((called(task, &call.tool, arguments), heard(refusal), false));
             }
-            let result = heard(&call.result.to_string());
+            let result = heard(&call.shown());
             steps.push((called(task, &call.tool, &call.arguments), result, true));
         }
         steps.push((turn.answer.clone(), String::new(), true));

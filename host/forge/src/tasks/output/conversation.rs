@@ -13,12 +13,7 @@ fn solution(task: &TaskRecord, number: usize, turn: &Turn) -> Vec<Message> {
     let mut messages = Vec::with_capacity(2 * turn.calls.len() + 1);
     for (place, call) in turn.calls.iter().enumerate() {
         let id = format!("{}/{number}/{place}", task.id);
-        messages.extend(called(
-            id,
-            &call.tool,
-            &call.arguments,
-            call.result.to_string(),
-        ));
+        messages.extend(called(id, &call.tool, &call.arguments, call.shown()));
     }
     messages.push(Message::text(Role::Assistant, turn.answer.clone()));
     messages
@@ -89,12 +84,7 @@ pub(super) fn demonstrations(suite: &Suite, task: &TaskRecord, naming: &Naming) 
                 messages.extend(called(id, &call.tool, arguments, refusal.clone()));
                 given = messages.len();
             }
-            messages.extend(called(
-                id,
-                &call.tool,
-                &call.arguments,
-                call.result.to_string(),
-            ));
+            messages.extend(called(id, &call.tool, &call.arguments, call.shown()));
         }
         messages.push(Message::text(Role::Assistant, turn.answer.clone()));
     }

@@ -1,30 +1,34 @@
 //! The clause of a request: the description of its tool, with the words about its arguments in it.
 //!
 //! "Lend a free copy of a book to a member." becomes "lend a free copy of the book The Long Ferry to Ada Arnold": noun
-//! phrases that name a parameter's kind of entity are replaced, and arguments without such a phrase are added at the end.
+//! phrases that name a parameter's kind of entity are replaced, numbers stand before what they count, and arguments
+//! without such a place are added at the end.
 
+use super::details::{Detail, add_entities, add_values};
 use super::phrase::Phrase;
-use super::words::{label, lowered, noun};
+use super::tokens::{DETERMINERS, Token, bare, contained, counted, owned, replaced, tokens};
+use super::words::{is_plural, label, lowered, noun, spaced};
 use crate::graph::{Tool, ValueType};
 use crate::sampling::Draws;
 
-/// Words that begin a noun phrase.
-const DETERMINERS: [&str; 8] = ["a", "an", "the", "one", "another", "some", "any", "each"];
-
 /// Parts of descriptions that explain instead of saying what is done.
-const EXPLANATIONS: [&str; 12] = [
+const EXPLANATIONS: [&str; 16] = [
     ", which",
     ", who",
     ", so that",
     ", or for",
     ", or with",
     ", or those",
+    ", or a part",
+    ", or all",
     ", twice",
     ", once",
     ", from tomorrow",
     ", all or",
     ": its",
     ", in place of",
+    "; ",
+    ", then",
 ];
 
 /// Verbs that say the same at the beginning of a description.
@@ -52,44 +56,40 @@ pub(super) type Said = (String, Phrase);
 
 /// The clause that asks for a tool, without a mark at its end. It begins with a verb in small letters.
 pub(super) fn clause(tool: &Tool, said: &[Said], draws: &mut Draws) -> Phrase {
-    let mut tokens = tokens(&main(&tool.description));
-    // Entities that the description names in other words, and values.
-    let (mut about, mut values): (Vec<&Phrase>, Vec<(String, &Phrase)>) = Default::default();
+    let mut tokens = tokens(&asking(tool, &main(&tool.description)));
+    let (mut entities, mut values): (Vec<&Phrase>, Vec<Detail<'_>>) = Default::default();
     for (parameter, phrase) in said {
         let input = tool.inputs.iter().find(|input| input.name == *parameter);
         let kind = input.map(|input| &input.kind);
         if let Some(ValueType::Key(entity)) = kind {
             let entity = noun(entity);
             let is_plain = label(parameter) == entity;
-            if replaced(&mut tokens, &entity, !is_plain, phrase) {
+            if replaced(&mut tokens, &entity, !is_plain, phrase)
+                || is_plain && owned(&mut tokens, &entity, phrase)
+            {
                 continue;
             }
             if is_plain {
-                about.push(phrase);
+                entities.push(phrase);
                 continue;
             }
-        } else if contained(&mut tokens, phrase, kind) {
+        } else if contained(&mut tokens, phrase, kind, parameter)
+            || counted(&mut tokens, phrase, parameter)
+        {
             continue;
         }
-        values.push((label(parameter), phrase));
+        values.push(Detail::new(parameter, kind, phrase));
     }
-    let mut clause = joined(varied(tokens, draws));
-    for phrase in about {
-        let forms = [
-            " for ",
-            " - it is about ",
-            ", namely for ",
-            ": ",
-            " concerning ",
-        ];
-        clause = clause.and(forms[draws.index(forms.len())]).then(phrase);
-    }
-    details(clause, &values, draws)
+    let clause = joined(varied(tokens, draws));
+    let clause = add_entities(clause, &entities, draws);
+    add_values(clause, &values, draws)
 }
 
 /// The part of a description that says what is done.
 fn main(description: &str) -> String {
-    let first = description.split(". ").next().unwrap_or(description);
+    let paragraph = description.split("\n\n").next().unwrap_or(description);
+    let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = line.split(". ").next().unwrap_or(&line);
     let mut main = first.trim_end_matches('.').to_owned();
     for explanation in EXPLANATIONS {
         if let Some(place) = main.find(explanation) {
@@ -99,112 +99,21 @@ fn main(description: &str) -> String {
     lowered(main.trim())
 }
 
-/// A word, or words that replaced some.
-#[derive(Debug, Clone)]
-enum Token {
-    Word(String),
-    Said(Phrase, String),
-}
-
-fn tokens(text: &str) -> Vec<Token> {
-    text.split_whitespace()
-        .map(|word| Token::Word(word.to_owned()))
-        .collect()
-}
-
-fn bare(token: &Token) -> Option<String> {
-    match token {
-        Token::Word(word) => Some(word.trim_end_matches([',', ';', ':']).to_lowercase()),
-        Token::Said(..) => None,
+/// The description as something to ask for. Descriptions of lookups in Python often name what is found, without a verb:
+/// "Members by a part of their name".
+fn asking(tool: &Tool, main: &str) -> String {
+    let verb = spaced(&tool.name);
+    let verb = verb.split(' ').next().unwrap_or_default();
+    let first = main.split(' ').next().unwrap_or_default();
+    let names_what_is_found = is_plural(first)
+        || DETERMINERS.contains(&first)
+        || ["what", "how", "which", "who", "whether"].contains(&first);
+    if !names_what_is_found || verb == first {
+        return main.to_owned();
     }
-}
-
-/// Replaces the noun phrase of an entity. `is_other` looks for "another .." first, which a second parameter means.
-fn replaced(tokens: &mut Vec<Token>, entity: &str, is_other: bool, phrase: &Phrase) -> bool {
-    let words: Vec<&str> = entity.split(' ').collect();
-    let is = |tokens: &[Token], at: usize, word: &str| {
-        tokens.get(at).and_then(bare).as_deref() == Some(word)
-    };
-    if is_other && let Some(at) = (0..tokens.len()).find(|&at| is(tokens, at, "another")) {
-        let named = words
-            .iter()
-            .enumerate()
-            .all(|(place, word)| is(tokens, at + 1 + place, word));
-        let end = at + if named { words.len() } else { 0 };
-        put(tokens, at, end, phrase);
-        return true;
-    }
-    let determined = |at: usize| {
-        let word = tokens.get(at).and_then(bare);
-        word.is_some_and(|word| DETERMINERS.contains(&word.as_str()))
-    };
-    let here = |at: usize| {
-        let mut places = words.iter().enumerate();
-        places.all(|(place, word)| is(tokens, at + place, word))
-    };
-    let found: Vec<(usize, usize)> = (0..tokens.len())
-        .filter(|&at| here(at))
-        .filter_map(|at| {
-            // An adjective may stand between: "an open order".
-            let mut starts = [at.checked_sub(1), at.checked_sub(2)].into_iter().flatten();
-            let start = starts.find(|&start| determined(start))?;
-            Some((start, at + words.len() - 1))
-        })
-        .collect();
-    let mut plain = found
-        .iter()
-        .filter(|(start, _)| !is(tokens, *start, "another"));
-    match plain.next().or(found.first()) {
-        Some(&(start, end)) => {
-            put(tokens, start, end, phrase);
-            true
-        }
-        None => false,
-    }
-}
-
-/// Puts words in place of the tokens from `start` to `end`, both included.
-fn put(tokens: &mut Vec<Token>, start: usize, end: usize, phrase: &Phrase) {
-    let mark = match tokens.get(end) {
-        Some(Token::Word(word)) => word
-            .chars()
-            .last()
-            .filter(|last| [',', ';', ':'].contains(last))
-            .map_or_else(String::new, String::from),
-        _ => String::new(),
-    };
-    tokens.splice(start..=end, [Token::Said(phrase.clone(), mark)]);
-}
-
-/// Replaces "by a part of their name" and "of a day", which say where a value belongs.
-fn contained(tokens: &mut Vec<Token>, phrase: &Phrase, kind: Option<&ValueType>) -> bool {
-    let words: Vec<String> = tokens
-        .iter()
-        .map(|token| bare(token).unwrap_or_default())
-        .collect();
-    let find = |wanted: &[&str]| {
-        let mut places = words.windows(wanted.len());
-        places.position(|window| window.iter().eq(wanted.iter()))
-    };
-    match kind {
-        Some(ValueType::Text) => {
-            let by_part = find(&["by", "a", "part", "of", "their"]);
-            let Some(at) = by_part.filter(|at| at + 5 < tokens.len()) else {
-                return false;
-            };
-            let field = words[at + 5].clone();
-            let whose = Phrase::words(format!("whose {field} contains ")).then(phrase);
-            put(tokens, at, at + 5, &whose);
-            true
-        }
-        Some(ValueType::Date) => {
-            let day = find(&["a", "day"]).or_else(|| find(&["another", "day"]));
-            if let Some(at) = day {
-                put(tokens, at, at + 1, phrase);
-            }
-            day.is_some()
-        }
-        _ => false,
+    match verb {
+        "find" | "search" | "list" | "show" | "get" => format!("{verb} {main}"),
+        _ => format!("show {main}"),
     }
 }
 
@@ -224,6 +133,7 @@ fn varied(mut tokens: Vec<Token>, draws: &mut Draws) -> Vec<Token> {
     tokens
 }
 
+/// The tokens as one phrase.
 fn joined(tokens: Vec<Token>) -> Phrase {
     let mut phrase = Phrase::default();
     for (place, token) in tokens.into_iter().enumerate() {
@@ -236,39 +146,6 @@ fn joined(tokens: Vec<Token>) -> Phrase {
         };
     }
     phrase
-}
-
-/// Adds values with their labels.
-fn details(mut clause: Phrase, values: &[(String, &Phrase)], draws: &mut Draws) -> Phrase {
-    if values.is_empty() {
-        return clause;
-    }
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    if draws.chance(0.5) {
-        order.reverse();
-    }
-    let style = draws.index(6);
-    for (told, &place) in order.iter().enumerate() {
-        let (label, phrase) = &values[place];
-        let last = told + 1 == values.len();
-        clause = match (style, told) {
-            (0, _) => clause.and(format!(", {label}: ")).then(phrase),
-            (1, 0) => clause.and(format!(" with {label} ")).then(phrase),
-            (1, _) if last => clause.and(format!(" and {label} ")).then(phrase),
-            (2, 0) => clause.and(format!(" ({label}: ")).then(phrase),
-            (2, _) => clause.and(format!("; {label}: ")).then(phrase),
-            (3, 0) => clause.and(format!(" - {label} ")).then(phrase),
-            (1 | 3, _) => clause.and(format!(", {label} ")).then(phrase),
-            (4, 0) => clause
-                .and(" using ")
-                .then(phrase)
-                .and(format!(" as {label}")),
-            (4, _) => clause.and(" and ").then(phrase).and(format!(" as {label}")),
-            (_, 0) => clause.and(format!("; the {label} is ")).then(phrase),
-            (_, _) => clause.and(format!(", the {label} is ")).then(phrase),
-        };
-    }
-    if style == 2 { clause.and(")") } else { clause }
 }
 
 #[cfg(test)]
@@ -358,6 +235,62 @@ mod tests {
             text.contains("the oldest bill") && text.contains("amount") && text.contains("15"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn an_owner_follows_what_is_owned() {
+        let pay = tool(
+            "Pay a member's open fine, or a part of it.",
+            &[("member_id", ValueType::Key("Shop.member".into()))],
+        );
+        assert_eq!(
+            written(&pay, &[("member_id", "Ada Arnold")]),
+            "pay the open fine of Ada Arnold"
+        );
+    }
+
+    #[test]
+    fn a_number_stands_before_what_it_counts() {
+        let stock = |description: &str, pieces: &str| {
+            let tool = tool(
+                description,
+                &[
+                    ("item_id", ValueType::Key("Shop.item".into())),
+                    ("pieces", ValueType::Integer),
+                ],
+            );
+            written(&tool, &[("item_id", "the lamp"), ("pieces", pieces)])
+        };
+        assert_eq!(
+            stock("Put delivered pieces of an item into stock.", "19"),
+            "put 19 delivered pieces of the lamp into stock"
+        );
+        assert_eq!(
+            stock("Take broken or lost pieces of an item out of stock.", "1"),
+            "take 1 broken or lost piece of the lamp out of stock"
+        );
+        assert_eq!(
+            stock("Sell some pieces of an item.", "3"),
+            "sell 3 pieces of the lamp"
+        );
+        // A new number is not counted.
+        let changed = stock("Change the pieces of an item.", "3");
+        assert!(
+            changed.ends_with(" the pieces of the lamp to 3"),
+            "{changed}"
+        );
+    }
+
+    #[test]
+    fn a_description_without_a_verb_gets_one() {
+        let mut found = tool(
+            "Members by a part of their name.\n\nArgs:\n    name: a part of it",
+            &[("name", ValueType::Text)],
+        );
+        found.name = "seek_members".into();
+        let text = written(&found, &[("name", "Ada")]);
+        assert!(text.ends_with(" members whose name contains Ada"), "{text}");
+        assert!(!text.starts_with("members"), "{text}");
     }
 
     #[test]

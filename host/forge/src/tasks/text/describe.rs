@@ -6,15 +6,15 @@
 
 use serde_json::Value;
 
-use super::words::is_label;
-use crate::graph::{Output, ValueType};
+use super::facts::{Item, Refinement};
+use crate::graph::ValueType;
 use crate::sampling::Draws;
 use crate::tasks::make::{
     ArgumentSource, Candidate, Maker, PlannedCall, Trajectory, items, own_key,
 };
 use crate::tasks::record::Implicit;
 use crate::tasks::rejection::{Reason, Rejection};
-use crate::tasks::request::{Description, Fact, Mention, Request, Through, order};
+use crate::tasks::request::{Description, Fact, Mention, Request, Through};
 
 /// Largest number of entities that a description goes through: the loan of the member of the team ..
 const MAX_DEPTH: usize = 4;
@@ -31,7 +31,10 @@ pub(super) fn requests(
     let mut teller = Teller {
         maker,
         calls: &trajectory.calls,
-        draws: Draws::new(candidate.key(maker.options.seed, "requests")),
+        refinement: Refinement::new(
+            Draws::new(candidate.key(maker.options.seed, "requests")),
+            maker.options.refine,
+        ),
         now: 0,
         told: Vec::new(),
         implicit: Vec::new(),
@@ -42,7 +45,8 @@ pub(super) fn requests(
         for call in range {
             if trajectory.calls[call].requested {
                 // Two requests in one sentence are enough.
-                let joins = requests.last().is_some_and(|last| !last.joined) && teller.refines();
+                let joins =
+                    requests.last().is_some_and(|last| !last.joined) && teller.refinement.applies();
                 let mut request = teller.request(call)?;
                 if joins {
                     request.joined = true;
@@ -71,19 +75,16 @@ struct Named {
 struct Teller<'a> {
     maker: &'a Maker<'a>,
     calls: &'a [PlannedCall],
-    draws: Draws,
+    refinement: Refinement,
     /// The requested call that is put into words.
     now: usize,
     /// The entities that requests named so far, in order.
     told: Vec<Named>,
+    /// The refinements of the turn so far.
     implicit: Vec<Implicit>,
 }
 
 impl Teller<'_> {
-    fn refines(&mut self) -> bool {
-        self.draws.chance(self.maker.options.refine)
-    }
-
     /// The number of the request that is a call.
     fn number(&self, call: usize) -> usize {
         let before = self.calls[..call].iter();
@@ -145,7 +146,7 @@ impl Teller<'_> {
         let same = last.filter(|told| told.key == *value && alone && known);
         let same = same.map(|told| (told.request, told.parameter.clone()));
         if let Some((request, parameter)) = same
-            && self.refines()
+            && self.refinement.applies()
         {
             self.implicit.push(Implicit::Reference);
             return Ok(Mention::Same {
@@ -215,36 +216,21 @@ impl Teller<'_> {
             return Err(Rejection::new(Reason::Ambiguous, detail));
         };
         let mut facts = self.asked(source, this, depth)?;
-        let is_fact = |one: &Value| {
-            facts.iter().all(|fact| match fact {
-                Fact::Is { field, value } => one.get(field).is_none_or(|other| other == value),
-                _ => true,
-            })
-        };
-        let others: Vec<&Value> = found
-            .iter()
-            .filter(|one| !std::ptr::eq(*one, this) && is_fact(one))
-            .collect();
-        let outputs = self
-            .maker
-            .suite
-            .tool(&call.tool)
-            .map_or(&[][..], |tool| &tool.outputs);
-        self.told_apart(&mut facts, this, &others, outputs)
-            .map_err(|detail| {
-                Rejection::new(Reason::Ambiguous, format!("{}: {detail}", call.tool))
+        let tool = self.maker.suite.tool(&call.tool);
+        let outputs = tool.map_or(&[][..], |tool| &tool.outputs);
+        let told = Item::new(this, found, outputs, &facts)
+            .tell_apart(&mut facts, &mut self.refinement)
+            .map_err(|alike| {
+                Rejection::new(Reason::Ambiguous, format!("{}: {alike}", call.tool))
             })?;
-        let own = self.maker.suite.tool(&call.tool).and_then(own_key);
-        let through = own.filter(|own| *own != field).and_then(|own| {
-            let output = outputs.iter().find(|output| output.name == *own)?;
-            match &output.kind {
-                ValueType::Key(owner) => Some(Through {
-                    entity: owner.clone(),
-                    field: field.to_owned(),
-                }),
-                _ => None,
-            }
-        });
+        self.implicit.extend(told);
+        let through = tool
+            .and_then(own_key)
+            .filter(|own| own.field != field)
+            .map(|own| Through {
+                entity: own.entity.to_owned(),
+                field: field.to_owned(),
+            });
         Ok(Description {
             entity,
             through,
@@ -313,102 +299,6 @@ impl Teller<'_> {
         Ok(facts)
     }
 
-    /// Adds facts until they fit only this item.
-    fn told_apart(
-        &mut self,
-        facts: &mut Vec<Fact>,
-        this: &Value,
-        others: &[&Value],
-        outputs: &[Output],
-    ) -> Result<(), String> {
-        let is_named = |facts: &[Fact]| {
-            facts
-                .iter()
-                .any(|fact| matches!(fact, Fact::Is { field, .. } if is_label(field)))
-        };
-        let fields: Vec<&Output> = outputs
-            .iter()
-            .filter(|output| {
-                let value = &this[&output.name];
-                let is_scalar = value.is_string() || value.is_number() || value.is_boolean();
-                let is_told = facts
-                    .iter()
-                    .any(|fact| matches!(fact, Fact::Is { field, .. } if *field == output.name));
-                is_scalar && !is_told && !matches!(output.kind, ValueType::Key(_))
-            })
-            .collect();
-        let is = |output: &Output| Fact::Is {
-            field: output.name.clone(),
-            value: this[&output.name].clone(),
-        };
-        let differs =
-            |output: &Output, other: &Value| other.get(&output.name) != this.get(&output.name);
-        let alone = |output: &&&Output| others.iter().all(|other| differs(output, other));
-        let named = is_named(facts);
-        let label = fields
-            .iter()
-            .find(|output| is_label(&output.name) && alone(output));
-        let plain: Vec<&&Output> = fields
-            .iter()
-            .filter(|output| !is_label(&output.name))
-            .filter(alone)
-            .collect();
-        if others.is_empty() {
-            // Nothing more is needed. A name is said all the same, unless the description is what has to be solved.
-            if !named {
-                match label {
-                    Some(label) if facts.is_empty() || !self.refines() => facts.push(is(label)),
-                    _ if facts.is_empty() => match plain.first() {
-                        Some(output) => facts.push(is(output)),
-                        None => facts.push(Fact::Only),
-                    },
-                    _ => self.implicit.push(Implicit::Description),
-                }
-            }
-            return Ok(());
-        }
-        if self.refines() || (label.is_none() && plain.is_empty()) {
-            let extremes = extremes(this, others, &fields);
-            let (wants_extreme, place) = (
-                self.draws.chance(0.5),
-                self.draws.index(extremes.len().max(1)),
-            );
-            if let Some(extreme) = extremes.get(place)
-                && (wants_extreme || plain.is_empty())
-            {
-                facts.push(extreme.clone());
-                self.implicit.push(Implicit::Constraint);
-                return Ok(());
-            }
-            if let Some(output) = self.draws.pick(&plain) {
-                facts.push(is(output));
-                self.implicit.push(if named {
-                    Implicit::Constraint
-                } else {
-                    Implicit::Description
-                });
-                return Ok(());
-            }
-        }
-        if let Some(output) = label.or(plain.first().copied()) {
-            facts.push(is(output));
-            return Ok(());
-        }
-        for (place, first) in fields.iter().enumerate() {
-            for second in &fields[place + 1..] {
-                if others
-                    .iter()
-                    .all(|other| differs(first, other) || differs(second, other))
-                {
-                    facts.extend([is(first), is(second)]);
-                    self.implicit.push(Implicit::Constraint);
-                    return Ok(());
-                }
-            }
-        }
-        Err(format!("{} items are alike", others.len() + 1))
-    }
-
     /// Leaves values out that a field of an entity in the same request gives.
     fn given_by_state(&mut self, call: usize, request: &mut Request) {
         let planned = &self.calls[call];
@@ -432,7 +322,7 @@ impl Teller<'_> {
             let Some((owner, _)) = owner else {
                 continue;
             };
-            if self.refines() {
+            if self.refinement.applies() {
                 let mention = Mention::FieldOf {
                     parameter: owner.clone(),
                     field: field.clone(),
@@ -442,37 +332,4 @@ impl Teller<'_> {
             }
         }
     }
-}
-
-/// Fields in which an item is the highest or the lowest of all.
-fn extremes(this: &Value, others: &[&Value], fields: &[&Output]) -> Vec<Fact> {
-    let mut found = Vec::new();
-    for output in fields {
-        let field = &output.name;
-        let is_ordered = matches!(
-            output.kind,
-            ValueType::Integer | ValueType::Number | ValueType::Date
-        );
-        let known = others.iter().all(|other| !other[field].is_null());
-        if !is_ordered || !known {
-            continue;
-        }
-        for highest in [true, false] {
-            let wanted = if highest {
-                std::cmp::Ordering::Greater
-            } else {
-                std::cmp::Ordering::Less
-            };
-            if others
-                .iter()
-                .all(|other| order(&this[field], &other[field]) == Some(wanted))
-            {
-                found.push(Fact::Extreme {
-                    field: field.clone(),
-                    highest,
-                });
-            }
-        }
-    }
-    found
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::phrase::Phrase;
-use super::words::{is_label, is_person, noun, spaced};
+use super::words::{is_label, is_person, is_plural, label, noun, spaced, with_article};
 use crate::sampling::Draws;
 use crate::tasks::request::{Description, Fact, Mention};
 
@@ -24,19 +24,19 @@ pub(super) fn phrase(mention: &Mention, draws: &mut Draws) -> Phrase {
             let noun = noun(entity);
             let forms = [
                 format!("the new {noun}"),
-                format!("the {noun} that this makes"),
+                format!("that new {noun}"),
                 format!("the resulting {noun}"),
-                format!("the {noun} from that step"),
+                format!("the {noun} that comes of it"),
             ];
             Phrase::words(forms[draws.index(forms.len())].clone())
         }
         Mention::FieldOf { field, .. } => {
-            let field = spaced(field);
+            let field = label(field);
             let forms = [
-                format!("as much as its {field}"),
-                format!("exactly the {field} on record"),
+                format!("exactly its {field}"),
+                format!("the {field} on record"),
                 format!("the whole {field}"),
-                format!("whatever the {field} is"),
+                format!("the full {field}"),
             ];
             Phrase::words(forms[draws.index(forms.len())].clone())
         }
@@ -101,31 +101,29 @@ fn described(description: &Description, draws: &mut Draws) -> Phrase {
             if value.is_boolean() {
                 let said = Phrase::value(value);
                 phrase = phrase
-                    .and(format!(" ({}: ", spaced(field)))
+                    .and(format!(" ({}: ", label(field)))
                     .then(&said)
                     .and(")");
                 continue;
             }
             phrase = phrase
-                .and(with(&spaced(field), told, draws))
-                .then(&said(value, draws));
+                .and(if told == 0 { " " } else { " and " })
+                .then(&property(field, value, draws));
             told += 1;
         }
     }
     for fact in facts {
         match fact {
             Fact::Among { parameter, value } => {
-                let label = spaced(parameter);
                 phrase = phrase
-                    .and(format!(" ({label}: "))
+                    .and(format!(" ({}: ", label(parameter)))
                     .then(&Phrase::value(value))
                     .and(")");
             }
             Fact::Extreme { field, highest } if named.is_some() => {
                 phrase = phrase.and(format!(
-                    ", the one with the {} {}",
-                    extreme_word(field, *highest),
-                    spaced(field)
+                    ", the one with the {}",
+                    superlative(field, *highest)
                 ));
             }
             _ => {}
@@ -134,18 +132,22 @@ fn described(description: &Description, draws: &mut Draws) -> Phrase {
     phrase
 }
 
-/// Words before the value of a field.
-fn with(field: &str, told: usize, draws: &mut Draws) -> String {
-    if told > 0 {
-        return format!(" and {field} ");
+/// A property: "with 12 seats", "with a price of 40", "whose status is open".
+fn property(field: &str, value: &Value, draws: &mut Draws) -> Phrase {
+    let label = label(field);
+    if value.is_number() && is_plural(&label) {
+        let verb = ["with ", "that has "][draws.index(2)];
+        return Phrase::words(verb)
+            .then(&Phrase::value(value))
+            .and(format!(" {label}"));
     }
-    let forms = [
-        format!(" with {field} "),
-        format!(" whose {field} is "),
-        format!(" that has {field} "),
-        format!(", {field} "),
-    ];
-    forms[draws.index(forms.len())].clone()
+    let forms = if value.is_number() {
+        let article = with_article(&label);
+        [format!("with {article} of "), format!("whose {label} is ")]
+    } else {
+        [format!("with the {label} "), format!("whose {label} is ")]
+    };
+    Phrase::words(forms[draws.index(forms.len())].clone()).then(&said(value, draws))
 }
 
 /// An entity by its name.
@@ -161,20 +163,19 @@ fn called(noun: &str, field: &str, value: &Value, alone: bool, draws: &mut Draws
         2 => Phrase::words(format!("the {noun} named ")).then(&value),
         3 => Phrase::words(format!("the {noun} ")).then(&quoted),
         4 => Phrase::words(format!("the {noun} called ")).then(&quoted),
-        _ => Phrase::words(format!("the {noun} with the {} ", spaced(field))).then(&quoted),
+        _ => Phrase::words(format!("the {noun} with the {} ", label(field))).then(&quoted),
     }
 }
 
 /// An entity by the highest or lowest value of a field.
 fn utmost(noun: &str, field: &str, highest: bool, draws: &mut Draws) -> Phrase {
-    let word = extreme_word(field, highest);
-    let field = spaced(field);
+    let most = superlative(field, highest);
     let mut forms = vec![
-        format!("the {noun} with the {word} {field}"),
-        format!("the {noun} that has the {word} {field}"),
-        format!("whichever {noun} has the {word} {field}"),
+        format!("the {noun} with the {most}"),
+        format!("the {noun} that has the {most}"),
+        format!("whichever {noun} has the {most}"),
     ];
-    if matches!(field.as_str(), "price" | "cost" | "fare" | "fee") {
+    if matches!(field, "price" | "cost" | "fare" | "fee") {
         let word = if highest {
             "most expensive"
         } else {
@@ -185,16 +186,48 @@ fn utmost(noun: &str, field: &str, highest: bool, draws: &mut Draws) -> Phrase {
     Phrase::words(forms[draws.index(forms.len())].clone())
 }
 
-fn extreme_word(field: &str, highest: bool) -> &'static str {
-    let is_time = [
-        "day", "due", "since", "sent", "opened", "expires", "ends", "date", "begins",
-    ]
-    .iter()
-    .any(|word| spaced(field).split(' ').any(|one| one == *word));
-    match (is_time, highest) {
-        (true, true) => "latest",
-        (true, false) => "earliest",
-        (false, true) => "highest",
-        (false, false) => "lowest",
+/// The highest or lowest value of a field in words: "most seats", "latest due date", "largest capacity".
+fn superlative(field: &str, highest: bool) -> String {
+    let label = label(field);
+    let is = |words: &[&str]| label.split(' ').any(|word| words.contains(&word));
+    let (high, low) = if is(&[
+        "day",
+        "date",
+        "due",
+        "since",
+        "hour",
+        "departure",
+        "time",
+        "night",
+    ]) {
+        ("latest", "earliest")
+    } else if is_plural(&label) {
+        ("most", "fewest")
+    } else if is(&[
+        "amount", "quantity", "capacity", "size", "stock", "count", "total", "aperture", "number",
+    ]) {
+        ("largest", "smallest")
+    } else {
+        ("highest", "lowest")
+    };
+    format!("{} {label}", if highest { high } else { low })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::superlative;
+
+    #[test]
+    fn extremes_are_said_as_people_say_them() {
+        for (field, high, low) in [
+            ("seats", "most seats", "fewest seats"),
+            ("due", "latest due date", "earliest due date"),
+            ("open", "largest open amount", "smallest open amount"),
+            ("price", "highest price", "lowest price"),
+            ("status", "highest status", "lowest status"),
+        ] {
+            assert_eq!(superlative(field, true), high);
+            assert_eq!(superlative(field, false), low);
+        }
     }
 }

@@ -72,7 +72,12 @@ impl Phrase {
         self
     }
 
-    /// Whether it ends in a mark that ends a sentence.
+    /// True if it is a number and nothing else.
+    pub(super) fn is_number(&self) -> bool {
+        self.text().parse::<f64>().is_ok()
+    }
+
+    /// True if it ends in a mark that ends a sentence.
     pub(super) fn is_ended(&self) -> bool {
         self.text().ends_with(['.', '?', '!'])
     }

@@ -27,24 +27,83 @@ pub fn noun(entity: &str) -> String {
 pub(super) fn is_label(field: &str) -> bool {
     matches!(
         field,
-        "name" | "title" | "full_name" | "label" | "subject" | "what" | "customer"
+        "name" | "title" | "full_name" | "label" | "subject" | "what" | "customer" | "recipient"
     )
 }
 
 /// True if a field has the name of a person.
 pub(super) fn is_person(field: &str) -> bool {
-    matches!(field, "full_name" | "customer")
+    matches!(field, "full_name" | "customer" | "recipient")
 }
+
+/// Names of fields and parameters that are no nouns, and the nouns that people would say.
+const NOUNS: [(&str, &str); 26] = [
+    ("what", "purpose"),
+    ("name_part", "name"),
+    ("open", "open amount"),
+    ("left", "amount left"),
+    ("owed", "amount owed"),
+    ("paid", "amount paid"),
+    ("money", "amount"),
+    ("extra", "extra amount"),
+    ("least", "smallest amount"),
+    ("worth", "value"),
+    ("monthly", "monthly amount"),
+    ("per_day", "daily amount"),
+    ("free", "availability"),
+    ("reserved", "reserved quantity"),
+    ("max_loans", "loan limit"),
+    ("new_day", "day"),
+    ("new_hour", "hour"),
+    ("due", "due date"),
+    ("sent", "sending date"),
+    ("opened", "opening date"),
+    ("reported", "report date"),
+    ("planned", "planned date"),
+    ("expires", "expiry date"),
+    ("begins", "start date"),
+    ("ends", "end date"),
+    ("late_minutes", "minutes"),
+];
 
 /// The words by which a user refers to a parameter or field.
 pub(super) fn label(name: &str) -> String {
-    let words = match name {
-        "what" => "purpose",
-        "name_part" => "name",
-        other => other,
-    };
-    let words = spaced(words);
+    if let Some((_, noun)) = NOUNS.iter().find(|(field, _)| *field == name) {
+        return (*noun).to_owned();
+    }
+    let words = spaced(name);
     words.strip_suffix(" id").unwrap_or(&words).to_owned()
+}
+
+/// True if words name several things: `seats`, but not `status`.
+pub(in crate::tasks) fn is_plural(words: &str) -> bool {
+    words.len() > 3
+        && words.ends_with('s')
+        && !["ss", "us", "is"].iter().any(|end| words.ends_with(end))
+}
+
+/// One of several things: `copies` is `copy`.
+pub(in crate::tasks) fn singular(words: &str) -> String {
+    if !is_plural(words) {
+        return words.to_owned();
+    }
+    match words.strip_suffix("ies") {
+        Some(stem) => format!("{stem}y"),
+        None => words[..words.len() - 1].to_owned(),
+    }
+}
+
+/// Words with `a` or `an` before them.
+pub(super) fn with_article(words: &str) -> String {
+    let is_vowel = words.starts_with(['a', 'e', 'i', 'o', 'u']);
+    let is_spoken_otherwise = ["use", "uni", "one"]
+        .iter()
+        .any(|start| words.starts_with(start));
+    if is_vowel && !is_spoken_otherwise || words.starts_with("hour") {
+        format!("an {words}")
+    } else {
+        format!("a {words}")
+    }
 }
 
 /// A text with a small first letter, unless it begins with an abbreviation.
@@ -64,4 +123,26 @@ pub(super) fn raised(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(letters).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_ordinary_words() {
+        assert_eq!(
+            spaced("SavingsAccount.first_name"),
+            "savings account first name"
+        );
+        assert_eq!(noun("Clinic.waiting_number"), "waiting number");
+        assert_eq!(label("member_id"), "member");
+        assert_eq!(label("left"), "amount left");
+        assert_eq!(singular("copies"), "copy");
+        assert_eq!(singular("seats"), "seat");
+        assert_eq!(singular("status"), "status");
+        assert_eq!(with_article("open amount"), "an open amount");
+        assert_eq!(with_article("hour"), "an hour");
+        assert_eq!(with_article("user"), "a user");
+    }
 }
