@@ -43,6 +43,13 @@ pub struct Answer {
     pub text: Option<String>,
 }
 
+impl Answer {
+    /// The text that the model reads.
+    pub(super) fn shown(&self) -> String {
+        self.text.clone().unwrap_or_else(|| self.result.to_string())
+    }
+}
+
 /// The reason why an environment could not be played.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlayError {

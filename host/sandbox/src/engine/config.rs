@@ -50,8 +50,8 @@ pub struct SandboxConfig {
     /// Default: none, every load compiles.
     pub cache: Option<PathBuf>,
     /// Largest total size of compiled components in that folder; the least recently used make room for new ones.
-    /// Default 8 GiB: Python's code takes about 85 MiB once, and its memory 35 MiB for every file of an environment.
-    /// 0 keeps none.
+    /// Default 8 GiB: Python's code takes about 80 MiB once, and its memory 33 MiB for every file of an environment. 0
+    /// keeps none.
     pub cache_bytes: u64,
     /// Limit of wall-clock and of CPU time for checking, snapshotting and compiling one component, beside its
     /// `init`. Key `prepare_ms`, default 120,000 ms. It applies only if `prepare_elsewhere` is set.

@@ -196,7 +196,8 @@ fn prepare(
 ) -> Result<(Runnable, Entry, Preparation), LoadError> {
     let compile = |error: wasmtime::Error| LoadError::compile(&error);
     let has_init = init_key.is_some();
-    let (earlier, earlier_code) = init_key.map_or_else(Default::default, |key| earlier(inner, key));
+    let (earlier, earlier_code) =
+        init_key.map_or_else(|| (Earlier::default(), None), |key| earlier(inner, key));
     let made = if inner.config.prepare_elsewhere {
         prepare_elsewhere(&inner.config, job, grants, has_init, &earlier)?
     } else {
@@ -239,11 +240,11 @@ fn prepare(
 /// What earlier preparations of the same component left in the cache, and its code if that loads.
 fn earlier(inner: &Inner, init_key: &str) -> (Earlier, Option<Arc<Component>>) {
     let Ok(cache) = &inner.cache else {
-        return Default::default();
+        return (Earlier::default(), None);
     };
     let init = cache.load::<InitEntry, _>(init_key, |_, compiled| Ok(compiled.bytes()?));
     let Some((entry, init_code)) = init else {
-        return Default::default();
+        return (Earlier::default(), None);
     };
     let code = shared_code(inner, &entry.code);
     let earlier = Earlier {

@@ -2,7 +2,7 @@
 
 use super::faults::{Fault, faults};
 use crate::graph::ToolGraph;
-use crate::tasks::check::{Strictness, check};
+use crate::tasks::check::check;
 use crate::tasks::make::Maker;
 use crate::tasks::pipeline::finished;
 use crate::tasks::record::{Author, TaskRecord};
@@ -31,7 +31,7 @@ pub(super) fn accept(
     }
     let mut found = faults(task, &new);
     // What the checks of all tasks find beside these faults is told at once.
-    match check(maker.suite, graph, &new, strictness(maker)) {
+    match check(maker.suite, graph, &new, maker.options) {
         Err(rejection) => {
             let fault = Fault::from(rejection);
             if !found.iter().any(|one| one.kind == fault.kind) {
@@ -45,16 +45,6 @@ pub(super) fn accept(
             new.author = Author::Model;
             Ok(new)
         }
-    }
-}
-
-/// How strict the checks of all tasks are.
-fn strictness(maker: &Maker<'_>) -> Strictness {
-    Strictness {
-        seed: maker.options.seed,
-        attempts: maker.options.attempts,
-        min_passes: maker.options.min_passes,
-        keep_trivial: maker.options.keep_trivial,
     }
 }
 

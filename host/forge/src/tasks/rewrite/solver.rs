@@ -148,16 +148,16 @@ fn calls(
             Err(PlayError::Missing(format!("tool {tool}")))
         };
         let shown = match &result {
-            Ok(result) => result.to_string(),
+            Ok(answer) => answer.shown(),
             Err(error) => format!("error: {error}"),
         };
         let end = shown.floor_char_boundary(MAX_RESULT);
         lines.push(format!("{tool}: {}", &shown[..end]));
-        if let Ok(result) = result {
+        if let Ok(answer) = result {
             made.push(Made {
                 tool,
                 arguments,
-                result,
+                result: answer.result,
             });
         }
     }
