@@ -295,13 +295,12 @@ async fn words_that_say_what_only_a_tool_knows_are_refused() {
         let mut values = items
             .filter_map(Value::as_object)
             .flat_map(|item| item.values());
-        let value = values.find_map(|value| {
+        values.find_map(|value| {
             let text = value.as_str()?;
             let tells = text.contains(' ') && text.contains(char::is_uppercase);
             (tells && !text.contains(char::is_numeric) && !first.query.contains(text))
                 .then(|| text.to_owned())
-        });
-        value
+        })
     };
     let mut found = [0, 0];
     for task in &all {

@@ -65,7 +65,7 @@ struct Line {
 #[derive(Debug)]
 pub struct Vectors {
     path: PathBuf,
-    vectors: HashMap<String, Vec<f32>>,
+    by_text: HashMap<String, Vec<f32>>,
     dimension: Option<usize>,
 }
 
@@ -91,7 +91,7 @@ impl Vectors {
         }
         let mut all = Self {
             path,
-            vectors: HashMap::new(),
+            by_text: HashMap::new(),
             dimension: None,
         };
         let lines = bytes[..whole].split(|byte| *byte == b'\n');
@@ -120,7 +120,7 @@ impl Vectors {
         if is_zero || vector.iter().any(|number| !number.is_finite()) {
             return Err("its vector is zero, or has a number that is not finite".to_owned());
         }
-        self.vectors.insert(text, vector);
+        self.by_text.insert(text, vector);
         Ok(())
     }
 
@@ -131,7 +131,7 @@ impl Vectors {
 
     /// The vector of a text.
     pub fn get(&self, text: &str) -> Option<&[f32]> {
-        self.vectors.get(text).map(Vec::as_slice)
+        self.by_text.get(text).map(Vec::as_slice)
     }
 
     /// Adds the vectors of texts, on disk first.
@@ -171,7 +171,7 @@ impl Vectors {
                 file?.write_all(&lines)
             })
             .map_err(io)?;
-        self.vectors.extend(texts.iter().cloned().zip(vectors));
+        self.by_text.extend(texts.iter().cloned().zip(vectors));
         Ok(())
     }
 }
