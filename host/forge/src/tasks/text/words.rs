@@ -27,7 +27,7 @@ pub fn noun(entity: &str) -> String {
 pub(super) fn is_label(field: &str) -> bool {
     matches!(
         field,
-        "name" | "title" | "full_name" | "label" | "subject" | "what" | "customer"
+        "name" | "title" | "full_name" | "label" | "subject" | "purpose" | "customer"
     )
 }
 
@@ -38,12 +38,7 @@ pub(super) fn is_person(field: &str) -> bool {
 
 /// The words by which a user refers to a parameter or field.
 pub(super) fn label(name: &str) -> String {
-    let words = match name {
-        "what" => "purpose",
-        "name_part" => "name",
-        other => other,
-    };
-    let words = spaced(words);
+    let words = spaced(if name == "name_part" { "name" } else { name });
     words.strip_suffix(" id").unwrap_or(&words).to_owned()
 }
 
