@@ -43,7 +43,7 @@ use crate::graph::ToolGraph;
 pub(crate) use walker::Draws;
 use walker::Walker;
 
-/// The parameters of sampling.
+/// A way to sample chains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {

@@ -3,7 +3,7 @@
 mod find;
 mod play;
 
-pub(crate) use find::{Found, find, is_specification};
+pub(crate) use find::{Found, find, is_python, is_specification};
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,9 +18,10 @@ use crate::arguments::{Env, EnvCommand};
 use crate::display::printable;
 use crate::operator::Operator;
 
-pub(crate) fn run(options: &Env) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(group: &Env) -> anyhow::Result<ExitCode> {
+    let Env { command, options } = group;
     let operator = Operator::load(options.config.as_deref())?;
-    match &options.command {
+    match command {
         EnvCommand::Try {
             path,
             task,

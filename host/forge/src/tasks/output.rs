@@ -11,6 +11,7 @@
 
 mod alpaca;
 mod conversation;
+mod shown_names;
 mod tasks;
 mod verl;
 
@@ -62,7 +63,7 @@ impl Format {
                 .map(|row| serde_json::to_value(row).unwrap_or_default())
                 .collect(),
             Self::Demonstrations => conversation::demonstrations(suite, task, naming),
-            Self::Alpaca => alpaca::rows(suite, task),
+            Self::Alpaca => alpaca::rows(suite, task, naming),
             Self::Verl => verl::rows(suite, task, naming),
         }
     }
@@ -75,6 +76,9 @@ pub struct Naming {
     pub environment: String,
     /// Name of the data set.
     pub source: String,
+    /// Whether a tool is shown without the name of its environment where its own name is enough. Rows in EnvFactory's form
+    /// always have both.
+    pub bare_names: bool,
 }
 
 impl Default for Naming {
@@ -82,6 +86,7 @@ impl Default for Naming {
         Self {
             environment: "servers".to_owned(),
             source: "forge".to_owned(),
+            bare_names: false,
         }
     }
 }

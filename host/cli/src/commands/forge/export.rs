@@ -8,22 +8,22 @@ use rlf_forge::tasks::output::{self, Format, Naming, Written};
 use rlf_forge::tasks::{Folder, Suite, TaskRecord};
 use serde_json::json;
 
-use super::suite::of_folder;
+use super::suite::from_folder;
 use crate::arguments::TaskFormat;
 
 pub(super) fn run(
     folder: &Path,
     formats: &[TaskFormat],
     output: &Path,
-    environment: &str,
+    naming: &Naming,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
     let folder = Folder::new(folder);
-    let suite = of_folder(&folder)?;
+    let suite = from_folder(&folder)?;
     let tasks = folder
         .read_tasks()
         .context("`rlf-host forge tasks` has not finished this folder")?;
-    let written = write(&suite, &tasks, formats, environment, output)?;
+    let written = write(&suite, &tasks, formats, naming, output)?;
     if as_json {
         let files = written
             .iter()
@@ -38,18 +38,23 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
+/// The names that rows have.
+pub(super) fn naming(environment: &str, bare_names: bool) -> Naming {
+    Naming {
+        environment: environment.to_owned(),
+        bare_names,
+        ..Naming::default()
+    }
+}
+
 /// Writes rows in each format.
 pub(super) fn write(
     suite: &Suite,
     tasks: &[TaskRecord],
     formats: &[TaskFormat],
-    environment: &str,
+    naming: &Naming,
     folder: &Path,
 ) -> anyhow::Result<Vec<Written>> {
-    let naming = Naming {
-        environment: environment.to_owned(),
-        ..Naming::default()
-    };
     let mut written = Vec::new();
     for format in formats {
         let format = match format {
@@ -58,7 +63,7 @@ pub(super) fn write(
             TaskFormat::Alpaca => Format::Alpaca,
             TaskFormat::Verl => Format::Verl,
         };
-        written.extend(output::write(suite, tasks, format, &naming, folder)?);
+        written.extend(output::write(suite, tasks, format, naming, folder)?);
     }
     Ok(written)
 }

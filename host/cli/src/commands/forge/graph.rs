@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use rlf_forge::graph::{Counts, Lexical, ToolGraph, specified_tools};
 use rlf_forge::sampling::{SamplingOptions, Strategy, sample};
-use rlf_specification::{Format, Severity, Specification, check};
+use rlf_specification::{Format, Specification, check};
 use serde::Serialize;
 
 use crate::arguments::ForgeGraph;
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &ForgeGraph, as_json: bool) -> anyhow::Result<ExitCod
 /// Reads a specification. Errors of the checks are only counted, because a graph can be drawn all the same.
 fn specification(file: &Path) -> anyhow::Result<Specification> {
     let Some(format) = Format::from_path(file) else {
-        bail!("{}: a specification ends in .toml or .json", file.display());
+        bail!("{}: specifications end in .toml or .json", file.display());
     };
     let text = rlf_files::read_text(file, rlf_files::MAX_TEXT_BYTES)
         .with_context(|| format!("cannot read {}", file.display()))?;
@@ -71,7 +71,7 @@ fn specification(file: &Path) -> anyhow::Result<Specification> {
     let errors = check(&specification)
         .findings
         .iter()
-        .filter(|finding| finding.severity == Severity::Error)
+        .filter(|finding| finding.is_error())
         .count();
     if errors > 0 {
         warn(&format!(

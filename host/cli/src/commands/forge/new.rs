@@ -20,7 +20,7 @@ use rlf_plugins::problem::{Problem, ProblemKind};
 use serde_json::json;
 
 use self::shown::Shown;
-use crate::arguments::{Forge, ForgeNew, PluginBindings};
+use crate::arguments::{ForgeNew, GroupOptions, PluginBindings};
 use crate::commands::env::find;
 use crate::display::printable;
 use crate::operator::Operator;
@@ -34,7 +34,7 @@ const TIMEOUT: Duration = Duration::from_mins(10);
 /// The plugin that runs environments in Python.
 const INTERPRETER: &str = "python";
 
-pub(super) fn run(new: &ForgeNew, options: &Forge) -> anyhow::Result<ExitCode> {
+pub(super) fn run(new: &ForgeNew, options: &GroupOptions) -> anyhow::Result<ExitCode> {
     let operator = Operator::load(options.config.as_deref())?;
     if new.description.trim().is_empty() {
         bail!(

@@ -18,14 +18,14 @@ use serde_json::json;
 
 use super::suite::{Read, keep, read};
 use super::{export, stats};
-use crate::arguments::{ChainSampling, Forge, ForgeTasks, PluginBindings, TaskStage};
+use crate::arguments::{ChainSampling, ForgeTasks, GroupOptions, PluginBindings, TaskStage};
 use crate::commands::env::find;
 use crate::operator::Operator;
 
 /// Tasks that a dry run makes.
 const SAMPLE: usize = 64;
 
-pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCode> {
+pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<ExitCode> {
     let read = read(&command.environments)?;
     let options = options(command);
     known_scenarios(&read, &options)?;
@@ -79,7 +79,7 @@ pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCod
         &read.suite,
         &made.tasks,
         &command.format,
-        &command.environment,
+        &export::naming(&command.environment, command.bare_names),
         folder.path(),
     )?;
     report(

@@ -3,24 +3,28 @@
 
 use serde_json::{Value, json};
 
+use super::Naming;
 use super::conversation::tools;
+use super::shown_names::ShownNames;
 use crate::tasks::record::{Arguments, Mistake, TaskRecord};
 use crate::tasks::suite::Suite;
 
 /// The rows of a task.
-pub(super) fn rows(suite: &Suite, task: &TaskRecord) -> Vec<Value> {
-    let system = system(suite, task);
+pub(super) fn rows(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Value> {
+    let names = ShownNames::new(task, naming);
+    let system = system(suite, task, &names);
     let mut history: Vec<(String, String)> = Vec::new();
     let mut rows = Vec::new();
     for turn in &task.turns {
         let mut said = turn.query.clone();
         let mut steps = Vec::new();
         for call in &turn.calls {
+            let tool = names.shown(&call.tool);
             if let Some(Mistake { arguments, refusal }) = &call.mistake {
-                steps.push((called(&call.tool, arguments), heard(refusal), false));
+                steps.push((called(tool, arguments), heard(refusal), false));
             }
             let result = heard(&call.result.to_string());
-            steps.push((called(&call.tool, &call.arguments), result, true));
+            steps.push((called(tool, &call.arguments), result, true));
         }
         steps.push((turn.answer.clone(), String::new(), true));
         for (output, heard, is_taught) in steps {
@@ -45,8 +49,8 @@ fn heard(result: &str) -> String {
 }
 
 /// The system message that lists the tools, as Qwen's template writes it.
-fn system(suite: &Suite, task: &TaskRecord) -> String {
-    let listed: Vec<String> = tools(suite, task)
+fn system(suite: &Suite, task: &TaskRecord, names: &ShownNames<'_>) -> String {
+    let listed: Vec<String> = tools(suite, task, names)
         .iter()
         .map(|tool| {
             let function = json!({

@@ -5,17 +5,18 @@ use rlf_dialogue::tool::{ToolCall, ToolDefinition};
 use serde_json::{Value, json};
 
 use super::Naming;
+use super::shown_names::ShownNames;
 use crate::tasks::record::{Arguments, Mistake, TaskRecord, Turn};
 use crate::tasks::suite::Suite;
 
 /// The messages of a turn after the words of the user, without mistakes.
-fn solution(task: &TaskRecord, number: usize, turn: &Turn) -> Vec<Message> {
+fn solution(task: &TaskRecord, number: usize, turn: &Turn, names: &ShownNames<'_>) -> Vec<Message> {
     let mut messages = Vec::with_capacity(2 * turn.calls.len() + 1);
     for (place, call) in turn.calls.iter().enumerate() {
         let id = format!("{}/{number}/{place}", task.id);
         messages.extend(called(
             id,
-            &call.tool,
+            names.shown(&call.tool),
             &call.arguments,
             call.result.to_string(),
         ));
@@ -38,27 +39,36 @@ fn called(call_id: String, tool: &str, arguments: &Arguments, answer: String) ->
 }
 
 /// The messages before the model's first turn in a turn of the task: all earlier turns, and the words of the user.
-pub(super) fn before(task: &TaskRecord, number: usize) -> Vec<Message> {
+pub(super) fn before(task: &TaskRecord, number: usize, names: &ShownNames<'_>) -> Vec<Message> {
     let mut messages = Vec::new();
     for (place, turn) in task.turns.iter().enumerate().take(number + 1) {
         messages.push(Message::text(Role::User, turn.query.clone()));
         if place < number {
-            messages.extend(solution(task, place, turn));
+            messages.extend(solution(task, place, turn, names));
         }
     }
     messages
 }
 
-/// The tools that the model is offered.
-pub(super) fn tools(suite: &Suite, task: &TaskRecord) -> Vec<ToolDefinition> {
+/// The tools that the model is offered, under the names that it sees.
+pub(super) fn tools(
+    suite: &Suite,
+    task: &TaskRecord,
+    names: &ShownNames<'_>,
+) -> Vec<ToolDefinition> {
     let definitions = task.tools.iter().filter_map(|tool| suite.definition(tool));
-    definitions.cloned().collect()
+    let shown = definitions.map(|definition| ToolDefinition {
+        name: names.shown(&definition.name).to_owned(),
+        ..definition.clone()
+    });
+    shown.collect()
 }
 
 /// The whole conversation as demonstrations: one, or one more for each mistake. A demonstration ends before a mistake,
 /// and the next one has it in its history, so that everything but the mistake is taught, and once.
 pub(super) fn demonstrations(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Value> {
-    let tools = tools(suite, task);
+    let names = ShownNames::new(task, naming);
+    let tools = tools(suite, task, &names);
     let mut rows: Vec<Value> = Vec::new();
     let mut messages: Vec<Message> = Vec::new();
     let mut given = 1;
@@ -83,12 +93,13 @@ pub(super) fn demonstrations(suite: &Suite, task: &TaskRecord, naming: &Naming) 
             if let Some(Mistake { arguments, refusal }) = &call.mistake {
                 end(&messages, given);
                 let id = format!("{id}/mistake");
-                messages.extend(called(id, &call.tool, arguments, refusal.clone()));
+                let tool = names.shown(&call.tool);
+                messages.extend(called(id, tool, arguments, refusal.clone()));
                 given = messages.len();
             }
             messages.extend(called(
                 id,
-                &call.tool,
+                names.shown(&call.tool),
                 &call.arguments,
                 call.result.to_string(),
             ));

@@ -5,12 +5,14 @@ use serde_json::{Map, Value, json};
 
 use super::Naming;
 use super::conversation::before;
+use super::shown_names::ShownNames;
 use crate::graph::ValueType;
 use crate::tasks::record::{GoldCall, TaskRecord};
 use crate::tasks::suite::Suite;
 
 /// One task for each turn. It begins in the state in which the turn before it ended.
 pub fn rows(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Task> {
+    let names = ShownNames::new(task, naming);
     let mut state = &task.initial;
     let mut rows = Vec::with_capacity(task.turns.len());
     for (number, turn) in task.turns.iter().enumerate() {
@@ -36,10 +38,13 @@ pub fn rows(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Task> {
         extra.insert("difficulty".into(), json!(task.measures.difficulty));
         let implicit: Vec<&str> = turn.implicit.iter().map(|kind| kind.as_str()).collect();
         extra.insert("implicit".into(), json!(implicit));
+        if !names.renamed().is_empty() {
+            extra.insert("shown_tools".into(), json!({ "rename": names.renamed() }));
+        }
         rows.push(Task {
             id,
             source: naming.source.clone(),
-            prompt: before(task, number),
+            prompt: before(task, number, &names),
             tools: Some(task.tools.clone()),
             reference: json!({ "calls": calls, "state": turn.goal, "answer": turn.answer }),
             environment: Some(naming.environment.clone()),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::Naming;
 use super::conversation::before;
+use super::shown_names::ShownNames;
 use super::tasks::masked;
 use crate::tasks::record::TaskRecord;
 use crate::tasks::suite::Suite;
@@ -13,10 +14,12 @@ use crate::tasks::suite::Suite;
 /// The rows of a task, one for each turn.
 pub(super) fn rows(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Value> {
     let servers: Vec<&String> = task.servers.keys().collect();
+    // EnvFactory knows tools by the names of their servers.
+    let names = ShownNames::default();
     let mut state = &task.initial;
     let mut rows = Vec::with_capacity(task.turns.len());
     for (number, turn) in task.turns.iter().enumerate() {
-        let prompt: Vec<Value> = before(task, number).iter().map(message).collect();
+        let prompt: Vec<Value> = before(task, number, &names).iter().map(message).collect();
         let truth: Vec<Value> = turn
             .calls
             .iter()
