@@ -68,6 +68,13 @@ pub(crate) enum Command {
             default_value = "plugins/environments/Library.py"
         )]
         environment: PathBuf,
+        /// Specification, run both in its component and, exported, in the Python component
+        #[arg(
+            long,
+            value_name = "FILE",
+            default_value = "plugins/specified/examples/LendingLibrary.toml"
+        )]
+        specification: PathBuf,
         /// Data of the component tau-retail (default: tau-retail is not measured)
         #[arg(long, value_name = "DIR")]
         retail: Option<PathBuf>,

@@ -1,13 +1,14 @@
 //! `rlf-bench env`: the cost of environment sessions, compared with one process for each.
 //!
-//! Measures a native component, a Python file in the Python component, and the same file in processes. All are measured
-//! in one run, because machines are noisy and only ratios carry over.
+//! Measures a native component, a specification and its export to Python, a Python file in the Python component, and the
+//! same file in processes. All are measured in one run, because machines are noisy and only ratios carry over.
 
 mod loading;
 mod memory;
 mod process;
 mod rounds;
 mod sandboxed;
+mod specified;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,16 +17,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, ensure};
 use rlf_plugins::python_environment::PythonEnvironment;
-use rlf_plugins::python_environment::Scenario;
 use tokio::runtime::Runtime;
 
 use self::memory::MostSessions;
 use self::process::Processes;
-use self::rounds::{AT_ONCE, Figures, Samples, Way, figures, together};
+use self::rounds::{AT_ONCE, Figures, OPERATIONS, Samples, Way, figures, together};
 use self::sandboxed::{InSandbox, MeasuredEnvironment, SandboxedSession};
+use self::specified::{Measurable, Specified};
 
 /// Name of the native component.
 const RETAIL: &str = "tau-retail";
+/// Name of the component that plays specifications.
+const SPECIFIED: &str = "specified";
 /// Number of sessions where there are more sessions than places.
 const SESSIONS: usize = 1_000;
 const PLACES: u32 = 100;
@@ -40,6 +43,8 @@ pub(super) struct Options<'a> {
     pub(super) plugins: &'a Path,
     /// Data of tau-bench's retail store.
     pub(super) retail: Option<&'a Path>,
+    /// A specification.
+    pub(super) specification: &'a Path,
     /// A Python file with an environment.
     pub(super) environment: &'a Path,
     /// Python interpreter with the packages `mcp` and `pydantic`.
@@ -53,7 +58,9 @@ pub(super) struct Options<'a> {
 /// The environments to measure, each with the scenario that its sessions play.
 struct Measured {
     runtime: Runtime,
-    environments: Vec<(MeasuredEnvironment, Arc<Scenario>)>,
+    environments: Vec<Measurable>,
+    /// Environments of which only the speed is measured: the specification with generated states, and its export.
+    speed_only: Vec<Measurable>,
     /// The processes to compare with. An error is the reason why there are none.
     peer: Result<Arc<Processes>, String>,
     /// Name of the processes in the tables.
@@ -65,10 +72,10 @@ struct Measured {
 pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let measured = prepare(options, folder.path())?;
-    let retail_us = speed(&measured);
+    let openings = speed(&measured);
     let reached = memory(&measured);
     few_places(&measured);
-    goals(&reached, retail_us);
+    goals(&reached, &openings);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -107,6 +114,14 @@ fn prepare(options: &Options<'_>, folder: &Path) -> anyhow::Result<Measured> {
             Err(error) => println!("{}: not measured: {error:#}\n", environment.title),
         }
     }
+    let mut speed_only = Vec::new();
+    match Specified::new(options, folder, &cache, &runtime) {
+        Ok(specified) => {
+            environments.push(specified.given);
+            speed_only = vec![specified.generated, specified.export];
+        }
+        Err(error) => println!("{SPECIFIED}: not measured: {error:#}\n"),
+    }
     ensure!(
         !environments.is_empty(),
         "nothing could be measured; build the plugins with `cargo xtask plugins`"
@@ -114,6 +129,7 @@ fn prepare(options: &Options<'_>, folder: &Path) -> anyhow::Result<Measured> {
     Ok(Measured {
         runtime,
         environments,
+        speed_only,
         peer,
         peer_title: format!("{server} in a process"),
         time: options.time,
@@ -121,8 +137,9 @@ fn prepare(options: &Options<'_>, folder: &Path) -> anyhow::Result<Measured> {
     })
 }
 
-/// Prints the time of each operation. Returns the time to open the native component, in microseconds.
-fn speed(measured: &Measured) -> Option<f64> {
+/// Prints the time of each operation. Returns the median times to open a session of the components that are no
+/// interpreters, in microseconds.
+fn speed(measured: &Measured) -> Vec<(&str, f64)> {
     let Measured { runtime, time, .. } = measured;
     println!(
         "one session alone, and 32 side by side; the last column compares how many there are a second"
@@ -143,8 +160,9 @@ fn speed(measured: &Measured) -> Option<f64> {
         Figures::new()
     });
     table(&measured.peer_title, &base, &base);
-    let mut retail_us = None;
-    for (environment, scenario) in &measured.environments {
+    let mut openings = Vec::new();
+    let mut all = Vec::new();
+    for (environment, scenario) in measured.environments.iter().chain(&measured.speed_only) {
         let found = environment.load(128, scenario).and_then(|way| {
             let way = Arc::new(way);
             runtime.block_on(figures(way, scenario, *time))
@@ -152,14 +170,25 @@ fn speed(measured: &Measured) -> Option<f64> {
         match found {
             Ok(found) => {
                 table(&environment.title, &found, &base);
-                if environment.name == RETAIL {
-                    retail_us = found.get(&("open", 1)).map(|open| open.at(0.5));
+                if [RETAIL, SPECIFIED].contains(&environment.name.as_str()) {
+                    let open = found.get(&("open", 1));
+                    openings.extend(open.map(|open| (environment.title.as_str(), open.at(0.5))));
                 }
+                all.push((environment.title.clone(), found));
             }
             Err(error) => println!("  {}: not measured: {error:#}", environment.title),
         }
     }
-    retail_us
+    let title = |name: &str| {
+        let mut environments = measured.environments.iter();
+        let found = environments.find(|(environment, _)| environment.name == name);
+        found.map(|(environment, _)| environment.title.as_str())
+    };
+    if let (Some(own), Some((export, _))) = (title(SPECIFIED), measured.speed_only.last()) {
+        let peers = [title(RETAIL).unwrap_or(RETAIL), export.title.as_str()];
+        specified::compare(own, &all, &peers);
+    }
+    openings
 }
 
 fn memory(measured: &Measured) -> Vec<MostSessions> {
@@ -210,7 +239,7 @@ fn few_places(measured: &Measured) {
 }
 
 /// Prints the goals and whether they are reached.
-fn goals(reached: &[MostSessions], retail_us: Option<f64>) {
+fn goals(reached: &[MostSessions], openings: &[(&str, f64)]) {
     let verdict = |is: bool| if is { "reached" } else { "not reached" };
     println!("\ngoals");
     for MostSessions {
@@ -230,16 +259,16 @@ fn goals(reached: &[MostSessions], retail_us: Option<f64>) {
             verdict(*live >= GOAL_LIVE)
         );
     }
-    if let Some(retail_us) = retail_us {
+    for (name, us) in openings {
         println!(
-            "  a session of {RETAIL} opens in microseconds, not milliseconds: {retail_us:.0} us, {}",
-            verdict(retail_us < 1e3)
+            "  a session of {name} opens in microseconds, not milliseconds: {us:.0} us, {}",
+            verdict(*us < 1e3)
         );
     }
 }
 
 fn table(title: &str, figures: &Figures, base: &Figures) {
-    for what in ["open", "call", "snapshot", "restore"] {
+    for what in OPERATIONS {
         for at_once in AT_ONCE {
             let Some(samples) = figures.get(&(what, at_once)) else {
                 continue;

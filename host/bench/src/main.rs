@@ -104,6 +104,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Env {
             python,
             environment,
+            specification,
             retail,
             seconds,
             alive,
@@ -112,6 +113,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             plugins: &plugins.plugins,
             retail: retail.as_deref(),
             environment,
+            specification,
             python: python.as_deref(),
             time: Duration::from_secs_f64(*seconds),
             alive: *alive,

@@ -77,15 +77,28 @@ pub(crate) enum Command {
 /// Largest number of tasks or samples.
 const MAX_COUNT: u64 = 1_000_000;
 
-/// The directory of plugins.
+/// The directory of plugins. In a group of commands, it is also accepted after the command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginDirectory {
     /// Add a directory of plugins: every `*/plugin.toml` or `*.wasm` in it
     ///
     /// A plugin or tool in it replaces a shipped one of the same name. Shipped plugins are found beside the program, or
     /// in the directory named by RLF_PLUGINS. If RLF_PLUGINS is set but empty, no shipped plugins are used.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     pub(crate) plugins: Option<PathBuf>,
+}
+
+/// The options of a group of commands. They are also accepted after the command.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct GroupOptions {
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectory,
+    /// Configuration file; its `[plugins.*]` and `[sandbox]` apply (default: none)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -180,17 +193,6 @@ pub(crate) struct Report {
     /// File to write (default: RUN/report.html)
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-}
-
-/// The directory of plugins, also accepted after the subcommand.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct PluginDirectoryGlobal {
-    /// Add a directory of plugins: every `*/plugin.toml` or `*.wasm` in it
-    ///
-    /// A plugin or tool in it replaces a shipped one of the same name. Shipped plugins are found beside the program, or
-    /// in the directory named by RLF_PLUGINS. If RLF_PLUGINS is set but empty, no shipped plugins are used.
-    #[arg(long, value_name = "DIR", global = true)]
-    pub(crate) plugins: Option<PathBuf>,
 }
 
 /// Settings of a plugin on the command line. They override those of a configuration.

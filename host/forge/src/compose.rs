@@ -60,13 +60,13 @@ use serde::Serialize;
 use self::business::{Business, businesses};
 use self::plan::Plan;
 
-/// Number of tools of an environment, the least and the most.
+/// Smallest and largest number of tools of an environment.
 pub const TOOLS: std::ops::RangeInclusive<usize> = 4..=20;
 /// Maximum number of candidates for one business in one round.
 const MAX_CANDIDATES: u64 = 12;
 /// Calls of one walk.
 const CALLS: u64 = 100;
-/// Least and maximum number of walks from each scenario.
+/// Smallest and largest number of walks from each scenario.
 const WALKS: std::ops::Range<u64> = 2..10;
 /// Number of further states of each scenario that are only opened.
 const OPENED: u64 = 4;
@@ -93,10 +93,36 @@ pub struct Rejected {
     pub name: String,
     /// Number of the candidate for this business, from 0.
     pub candidate: u64,
-    /// The check that it failed: `static`, `tools`, `structure` or `walk`.
-    pub check: &'static str,
+    /// The check that it failed.
+    pub check: Check,
     /// The reason why it was not kept.
     pub reason: String,
+}
+
+/// A check that every candidate has to pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Check {
+    /// The static checks find nothing.
+    Static,
+    /// The number of tools is one of [`TOOLS`].
+    Tools,
+    /// The structure is new.
+    Structure,
+    /// Random walks find no fault.
+    Walk,
+}
+
+impl Check {
+    /// The name in files and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Static => "static",
+            Self::Tools => "tools",
+            Self::Structure => "structure",
+            Self::Walk => "walk",
+        }
+    }
 }
 
 /// The result of [`compose`].
@@ -129,8 +155,8 @@ pub fn compose(seed: u64, count: usize) -> Composition {
     }
 }
 
-/// Like [`compose`], with any words. Calls `keep` with every environment as soon as it is composed. An error of `keep`
-/// ends it.
+/// Composes environments like [`compose`], with real or invented words. Calls `keep` with each environment as soon as it
+/// is composed, and ends with the first error of `keep`.
 pub fn compose_with<E>(
     seed: u64,
     count: usize,
@@ -194,23 +220,23 @@ pub fn compose_with<E>(
     Ok(composition)
 }
 
-/// Draws one candidate and checks it. The error is the check that it failed, and why.
+/// Draws one candidate and checks it. The error is the check that it failed, and the reason.
 fn attempt(
     business: &Business,
     name: &str,
     key: Key,
     earlier: &[Composed],
-) -> Result<Composed, (&'static str, String)> {
+) -> Result<Composed, (Check, String)> {
     let plan = Plan::draw(business, key.named("plan"));
     let specification = assemble::assemble(business, name, &plan, key.named("assemble"))
-        .map_err(|error| ("static", error.to_string()))?;
+        .map_err(|error| (Check::Static, error.to_string()))?;
     let tools = specification.operations.len();
     if !TOOLS.contains(&tools) {
-        return Err(("tools", format!("it has {tools} tools")));
+        return Err((Check::Tools, format!("it has {tools} tools")));
     }
     let checked = check(&specification);
     if let Some(finding) = checked.findings.first() {
-        return Err(("static", finding.to_string()));
+        return Err((Check::Static, finding.to_string()));
     }
     let structure = Structure::new(&specification);
     let nearest = structure::nearest(&structure, earlier.iter().map(|other| &other.structure));
@@ -219,13 +245,13 @@ fn attempt(
     {
         let other = &earlier[position].specification.name;
         let reason = format!("its structure has a distance of {distance:.2} from {other}'s");
-        return Err(("structure", reason));
+        return Err((Check::Structure, reason));
     }
     let program = checked
         .program
-        .ok_or_else(|| ("static", "it does not compile".to_owned()))?;
+        .ok_or_else(|| (Check::Static, "it does not compile".to_owned()))?;
     if let Some(fault) = first_fault(&program, key.named("walk")) {
-        return Err(("walk", fault.to_string()));
+        return Err((Check::Walk, fault.to_string()));
     }
     Ok(Composed {
         specification,

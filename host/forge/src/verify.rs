@@ -1,19 +1,32 @@
 //! Verifies an environment by playing it: one given as a specification, in Python, or as a component.
 //!
-//! Every start is loaded. From every start, random walks call the tools with arguments from their schemas, from the
+//! Every initial state is loaded. From every one, random walks call the tools with arguments from their schemas, from the
 //! state and from earlier results. Tools that never succeeded are called more often. Erroneous and boundary arguments
 //! are tried as well. Then each walk is repeated from the same seed, and its end is saved and loaded again.
 //!
 //! A finding has a severity, a place and a way to mend it, so that it can go back to whoever wrote the environment.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | arguments: valid, at the limits, erroneous | `arguments` |
+//! | one call of each tool, before anything is played | `first` |
+//! | single calls | `play` |
+//! | a walk, and the checks along its way | `walk` |
+//! | specifications, which are also played without a sandbox | `program` |
+//! | findings and reports | `report` |
+//! | verdicts that are kept | `record` |
 
 pub(crate) mod arguments;
 mod first;
 pub(crate) mod play;
 mod program;
+mod record;
 mod report;
 mod walk;
 
 pub use first::first_calls;
+pub use program::verify_program;
+pub use record::{Record, RecordError};
 pub use report::{Finding, FindingKind, OperationReport, Report};
 
 use std::collections::BTreeMap;
@@ -25,9 +38,9 @@ use rlf_specification::Program;
 use serde_json::{Value, json};
 
 use self::report::Findings;
-use self::walk::Walk;
+use self::walk::{Trail, Walk};
 
-/// A task that an environment is opened with.
+/// An initial state: a task that an environment is opened with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Start {
     /// Its name in findings.
@@ -69,7 +82,7 @@ impl Start {
 pub struct Effort {
     /// Calls of each walk.
     pub calls: usize,
-    /// Walks from each start.
+    /// Walks from each initial state.
     pub walks: usize,
     /// Seed of the walks.
     pub seed: u64,
@@ -85,7 +98,7 @@ impl Default for Effort {
     }
 }
 
-/// Verifies the environment `name` from each start.
+/// Verifies the environment `name` from each initial state.
 pub async fn verify(
     environments: &Environments,
     name: &str,
@@ -110,6 +123,7 @@ pub async fn verify(
                 findings: &mut findings,
                 operations: &mut operations,
                 is_first: number == 0,
+                trail: Trail::default(),
             };
             match walk.run().await {
                 Some(played) => {

@@ -9,10 +9,8 @@ mod ranges;
 mod scenarios;
 mod sources;
 
-use std::path::Path;
-
 use crate::expression::Schema;
-use crate::finding::{Finding, Kind, Severity};
+use crate::finding::{Finding, Kind};
 use crate::model::{Effect, Specification};
 use crate::program::{Compiler, Program};
 use crate::read::{self, Format};
@@ -51,15 +49,10 @@ pub fn check(specification: &Specification) -> Checked {
     sources::check(specification, &mut findings);
     descriptions::check(specification, &mut findings);
     // With an error, parts of the program are missing.
-    if findings
-        .iter()
-        .all(|finding| finding.severity == Severity::Warning)
-    {
+    if !findings.iter().any(Finding::is_error) {
         possible::check(&program, &mut findings);
     }
-    let is_sound = findings
-        .iter()
-        .all(|finding| finding.severity == Severity::Warning);
+    let is_sound = !findings.iter().any(Finding::is_error);
     Checked {
         program: is_sound.then_some(program),
         findings,
@@ -81,24 +74,6 @@ pub fn check_text(text: &str, format: Format) -> Checked {
             .or_else(|| read::line(text, format, &finding.place));
     }
     checked
-}
-
-/// Reads and checks a file, whose format its name says.
-pub fn check_file(path: &Path) -> std::io::Result<Checked> {
-    let format = Format::from_path(path).unwrap_or(Format::Toml);
-    let bytes = std::fs::read(path)?;
-    Ok(match String::from_utf8(bytes) {
-        Ok(text) => check_text(&text, format),
-        Err(_) => Checked {
-            program: None,
-            findings: vec![Finding::new(
-                Kind::Unreadable,
-                "",
-                "the file is not UTF-8",
-                "save it as UTF-8",
-            )],
-        },
-    })
 }
 
 fn sizes(specification: &Specification, findings: &mut Vec<Finding>) {
@@ -206,6 +181,16 @@ fn effects(specification: &Specification, findings: &mut Vec<Finding>) {
                 "set `read_only = true`, or write its effects",
             )),
             _ => {}
+        }
+        let is_guarded =
+            !operation.preconditions.is_empty() || !operation.postconditions.is_empty();
+        if !operation.effects.is_empty() && !is_guarded {
+            findings.push(Finding::new(
+                Kind::Unguarded,
+                format!("/operations/{index}"),
+                format!("`{name}` has effects, and neither a precondition nor a postcondition"),
+                "refuse what must not happen, or state what holds after the effects; otherwise verification cannot find a wrong effect",
+            ));
         }
         for (number, effect) in operation.effects.iter().enumerate() {
             let Effect::Delete(delete) = effect else {

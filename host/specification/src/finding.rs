@@ -42,6 +42,9 @@ pub enum Kind {
     Unused,
     /// Two fields of a result always have the same value.
     RepeatedResult,
+    /// An operation has effects, and neither a condition nor a postcondition: nothing can refuse it, and nothing says what
+    /// it promises.
+    Unguarded,
     /// An effect changes what does not exist, or contradicts `read_only`.
     BadEffect,
     /// A description says what the state should say.
@@ -54,7 +57,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Unreadable,
         Self::TooLarge,
         Self::BadName,
@@ -67,6 +70,7 @@ impl Kind {
         Self::UnfillableParameter,
         Self::Unused,
         Self::RepeatedResult,
+        Self::Unguarded,
         Self::BadEffect,
         Self::LeakingDescription,
         Self::MissingDescription,
@@ -76,7 +80,9 @@ impl Kind {
     /// The severity of findings of this kind.
     pub fn severity(self) -> Severity {
         match self {
-            Self::Unused | Self::RepeatedResult | Self::MissingDescription => Severity::Warning,
+            Self::Unused | Self::RepeatedResult | Self::Unguarded | Self::MissingDescription => {
+                Severity::Warning
+            }
             _ => Severity::Error,
         }
     }
@@ -116,6 +122,11 @@ impl Finding {
             message: message.into(),
             mend: mend.into(),
         }
+    }
+
+    /// True if the specification must not be used with it.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
     }
 }
 

@@ -4,8 +4,7 @@
 //! [`Program`], which generates initial states, carries out operations and says the state as canonical JSON. The same
 //! program becomes an environment in Python with [`Program::to_python`].
 //!
-//! The crate is pure: no files except in [`check_file`], no clock, no randomness without a seed. It must not know
-//! sandboxes, plugins or models. No specification and no argument makes it panic, and the work of a call is bounded.
+//! The crate is pure: no files, no clock, no randomness without a seed. It must not know sandboxes, plugins or models. No specification and no argument makes it panic, and the work of a call is bounded.
 //!
 //! | looking for | module |
 //! |---|---|
@@ -77,10 +76,11 @@ mod state_json;
 mod value;
 pub mod walk;
 
-pub use check::{Checked, check, check_file, check_text};
+pub use check::{Checked, check, check_text};
 pub use error::{GeneratorError, StateError, WrongValue};
 pub use finding::{Finding, Kind, Severity};
 pub use model::{Size, Specification};
+pub use names::has_word;
 pub use program::{Program, Refusal, UNDONE};
 pub use read::{Format, read};
 pub use state::State;

@@ -114,6 +114,15 @@ pub(crate) fn environment_problem(name: &str) -> Option<String> {
     })
 }
 
+/// True if a text has another one as a word, or words, of its own.
+pub fn has_word(text: &str, word: &str) -> bool {
+    let is_boundary = |one: Option<char>| one.is_none_or(|one| !one.is_alphanumeric());
+    text.match_indices(word).any(|(at, _)| {
+        is_boundary(text[..at].chars().next_back())
+            && is_boundary(text[at + word.len()..].chars().next())
+    })
+}
+
 /// Suggests what to write instead of a name that does not exist.
 pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let mut known: Vec<&str> = known.collect();

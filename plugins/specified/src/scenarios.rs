@@ -3,7 +3,7 @@
 use rlf_plugin::environment::Scenario;
 use rlf_plugin::serde_json::{Map, Value, json};
 use rlf_random::Key;
-use rlf_specification::Program;
+use rlf_specification::{Program, Size};
 use rlf_specification::walk::arguments;
 
 use crate::servers::Servers;
@@ -14,20 +14,14 @@ const CALLS: u64 = 8;
 /// One episode for each scenario of each specification.
 pub(crate) fn all(servers: &Servers) -> Vec<Scenario> {
     let scenarios = servers.programs.iter().flat_map(|(name, program)| {
-        let sizes = program
-            .specification()
-            .scenarios
-            .iter()
-            .map(|scenario| scenario.size.name());
+        let scenarios = program.specification().scenarios.iter();
+        let sizes = scenarios.map(|scenario| scenario.size);
         sizes.filter_map(move |size| episode(name, program, size))
     });
     scenarios.collect()
 }
 
-fn episode(name: &str, program: &Program, size: &str) -> Option<Scenario> {
-    let size = *rlf_specification::Size::ALL
-        .iter()
-        .find(|one| one.name() == size)?;
+fn episode(name: &str, program: &Program, size: Size) -> Option<Scenario> {
     let seed = 1;
     let mut state = program
         .open(size, Key::from_value(seed).named(name).value())

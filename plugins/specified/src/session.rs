@@ -146,10 +146,7 @@ fn initial(program: &Program, given: &Value, seed: u64) -> Result<State, String>
     match given.get("scenario") {
         None => program.load(given).map_err(|error| error.to_string()),
         Some(size) => {
-            let found = Size::ALL
-                .into_iter()
-                .find(|one| Some(one.name()) == size.as_str());
-            let size = found.ok_or_else(|| {
+            let size = size.as_str().and_then(Size::from_name).ok_or_else(|| {
                 let names = Size::ALL.map(Size::name).join(", ");
                 format!("there is no scenario {size}; there are {names}")
             })?;

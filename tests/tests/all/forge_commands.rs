@@ -34,7 +34,8 @@ fn verify(host: &Host, files: &[&str]) -> (Option<i32>, Value) {
 fn the_examples_are_sound_and_every_operation_succeeds() {
     let (code, report) = verify(&Host::new(), &EXAMPLES);
     assert_eq!(code, Some(0), "{report}");
-    for verdict in report.as_array().expect("a list") {
+    assert_eq!(report["summary"]["sound"], 3);
+    for verdict in report["environments"].as_array().expect("a list") {
         assert_eq!(
             (&verdict["sound"], &verdict["checks"]),
             (&json!(true), &json!([]))
@@ -49,16 +50,92 @@ fn the_examples_are_sound_and_every_operation_succeeds() {
 #[test]
 fn an_environment_in_python_is_verified_the_same_way() {
     let (code, report) = verify(&Host::new(), &["plugins/environments/Library.py"]);
-    assert!(code.is_some(), "{report}");
-    assert_eq!(
-        report[0]["played"]["findings"].as_array().map(|all| {
-            all.iter()
-                .filter(|finding| finding["severity"] == "error")
-                .count()
-        }),
-        Some(0),
-        "{report}"
-    );
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["summary"]["errors"], 0, "{report}");
+    let played = &report["environments"][0]["played"];
+    assert_eq!(played["loaded"], played["starts"], "{report}");
+    assert!(played["calls"].as_u64() > Some(100), "{report}");
+}
+
+/// Two composed environments, in a folder.
+fn composed(host: &Host) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = folder.path().to_str().expect("a plain name");
+    let compose = ["env", "compose", "--count", "2", "--output", output];
+    run(host, "forge", &compose, "").succeeded();
+    folder
+}
+
+#[test]
+fn a_folder_is_verified_at_once_as_each_file_alone() {
+    let host = Host::new();
+    let folder = composed(&host);
+    let whole = folder.path().to_str().expect("a plain name");
+    let (code, report) = verify(&host, &[whole, EXAMPLES[1], "--jobs", "3"]);
+    assert_eq!(code, Some(0), "{report}");
+    let together = report["environments"].as_array().expect("a list");
+    assert_eq!(together.len(), 3);
+    let (first, example) = (&together[0], &together[2]);
+    assert_eq!(example["file"], EXAMPLES[1]);
+    let alone = |file: &Value| {
+        let file = file.as_str().expect("a file");
+        verify(&host, &[file]).1["environments"][0].clone()
+    };
+    assert_eq!(*first, alone(&first["file"]));
+    assert_eq!(*example, alone(&example["file"]));
+    let calls = together
+        .iter()
+        .map(|one| one["played"]["calls"].as_u64().expect("a number"));
+    assert_eq!(report["summary"]["calls"], calls.sum::<u64>());
+}
+
+#[test]
+fn one_bad_file_costs_no_verdict_on_another() {
+    let host = Host::new();
+    let folder = composed(&host);
+    let broken = folder.path().join("AAA.toml");
+    fs::write(&broken, "name = \"AAA\"\n").expect("the file");
+    // Its name is that of another environment, so the two cannot be loaded together.
+    let twin = folder.path().join("Twin.toml");
+    fs::copy(host.root().join(EXAMPLES[1]), &twin).expect("the file");
+    let whole = folder.path().to_str().expect("a plain name");
+    let (code, report) = verify(&host, &[whole, EXAMPLES[1], "Nowhere.toml"]);
+    assert_eq!(code, Some(1), "{report}");
+    let of = |key: &str| report["summary"][key].as_u64();
+    assert_eq!((of("sound"), of("unsound")), (Some(4), Some(1)), "{report}");
+    assert_eq!(of("not_verified"), Some(1), "{report}");
+    let all = report["environments"].as_array().expect("a list");
+    assert_eq!(all[0]["checks"][0]["kind"], "unreadable");
+    let problem = all.last().expect("some")["problem"].as_str();
+    assert!(problem.is_some_and(|problem| problem.contains("there is no file")));
+}
+
+#[test]
+fn what_was_verified_before_is_not_played_again_until_it_changes() {
+    let host = Host::new();
+    let folder = composed(&host);
+    let whole = folder.path().to_str().expect("a plain name");
+    let record = tempfile::tempdir().expect("a folder");
+    let record = record.path().join("verified.jsonl");
+    let record = record.to_str().expect("a plain name");
+    let again = |more: &[&str]| {
+        let mut arguments = vec![whole, "--record", record];
+        arguments.extend(more);
+        let (code, report) = verify(&host, &arguments);
+        assert_eq!(code, Some(0), "{report}");
+        report["summary"]["recorded"].as_u64().expect("a number")
+    };
+    assert_eq!(again(&[]), 0);
+    assert_eq!(again(&[]), 2);
+    assert_eq!(again(&["--seed", "1"]), 0);
+    let file = fs::read_dir(folder.path())
+        .expect("the folder")
+        .map(|entry| entry.expect("a file").path())
+        .find(|file| file.extension().is_some_and(|one| one == "toml"))
+        .expect("an environment");
+    let text = fs::read_to_string(&file).expect("the file");
+    fs::write(&file, text + "\n").expect("the file");
+    assert_eq!(again(&[]), 1);
 }
 
 #[test]
@@ -139,11 +216,13 @@ fn broken_specifications_are_found_before_and_while_they_are_played() {
         fs::write(&file, good.replace(from, to)).expect("the file");
         let (code, report) = verify(&Host::new(), &[path]);
         assert_eq!(code, Some(1), "{report}");
-        let played = report[0]["played"]["findings"]
+        let played = report["environments"][0]["played"]["findings"]
             .as_array()
             .cloned()
             .unwrap_or_default();
-        let checks = report[0]["checks"].as_array().expect("a list");
+        let checks = report["environments"][0]["checks"]
+            .as_array()
+            .expect("a list");
         let found = checks
             .iter()
             .chain(&played)

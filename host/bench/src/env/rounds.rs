@@ -12,6 +12,8 @@ use tokio::task::JoinSet;
 
 /// Numbers of sessions that act at once.
 pub(super) const AT_ONCE: [usize; 2] = [1, 32];
+/// The operations that are measured.
+pub(super) const OPERATIONS: [&str; 4] = ["open", "call", "snapshot", "restore"];
 /// Number of sessions opened, snapshots and restores in a row.
 pub(super) const IN_A_ROW: usize = 4;
 

@@ -21,7 +21,7 @@ use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError};
 use serde_json::Value;
 
 use super::rounds::{IN_A_ROW, Operation, Player, Way};
-use super::{Options, RETAIL};
+use super::{Options, RETAIL, SPECIFIED};
 
 /// Longest wait for an earlier sandbox to be freed.
 const MAX_WAIT: Duration = Duration::from_secs(20);
@@ -48,6 +48,14 @@ impl MeasuredEnvironment {
             cache,
             grants,
         )
+    }
+
+    pub(super) fn specified(options: &Options<'_>, cache: &Path, file: &Path) -> Self {
+        let grants = PluginGrants {
+            data: BTreeMap::from([("specifications".to_owned(), file.to_owned())]),
+            ..PluginGrants::default()
+        };
+        Self::new(SPECIFIED, SPECIFIED.to_owned(), options, cache, grants)
     }
 
     pub(super) fn python(options: &Options<'_>, cache: &Path, file: &Path, server: &str) -> Self {

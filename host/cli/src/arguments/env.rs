@@ -5,20 +5,14 @@ use std::path::PathBuf;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 
-use super::{PluginBindings, PluginDirectoryGlobal};
+use super::{GroupOptions, PluginBindings};
 
 #[derive(Debug, Args)]
 pub(crate) struct Env {
     #[command(subcommand)]
     pub(crate) command: EnvCommand,
     #[command(flatten)]
-    pub(crate) plugins: PluginDirectoryGlobal,
-    /// Configuration file; its `[plugins.*]` and `[sandbox]` apply (default: none)
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
+    pub(crate) options: GroupOptions,
 }
 
 #[derive(Debug, Subcommand)]

@@ -18,20 +18,14 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use rlf_forge::compose::Vocabulary;
 
-use super::PluginDirectoryGlobal;
+use super::{GroupOptions, MAX_COUNT};
 
 #[derive(Debug, Args)]
 pub(crate) struct Forge {
     #[command(subcommand)]
     pub(crate) command: ForgeCommand,
     #[command(flatten)]
-    pub(crate) plugins: PluginDirectoryGlobal,
-    /// Configuration file; its `[plugins.*]` and `[sandbox]` apply (default: none)
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
+    pub(crate) options: GroupOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -91,9 +85,16 @@ pub(crate) enum ForgeCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ForgeVerify {
-    /// Specifications (`.toml`, `.json`), Python files or folders of them, components, or names of environments
+    /// Specifications (`.toml`, `.json`) or folders of them, Python files or folders of them, components, or names of
+    /// environments
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Number of specifications that are played at once (default: the number of processors)
+    #[arg(long, short, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000))]
+    pub(crate) jobs: Option<usize>,
+    /// Keep verdicts in this file, and take those on unchanged specifications from it (default: play all)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// Number of random calls of each walk
     #[arg(long, default_value_t = 60, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     pub(crate) calls: usize,
@@ -165,8 +166,9 @@ pub(crate) enum ForgeEnv {
     /// Check specifications without running them, then verify environments by playing them
     ///
     /// For a specification, the static checks come first; if they find an error, it is not played. Then every scenario
-    /// is loaded, and random walks call every operation with valid, boundary and erroneous arguments. The exit code says
-    /// whether nothing worse than a warning was found.
+    /// is loaded, and random walks call every operation with valid, boundary and erroneous arguments. Many environments
+    /// can be verified at once: `verify FOLDER` verifies every specification in the folder. The exit code is 0 if nothing
+    /// worse than a warning was found in any of them.
     Verify(ForgeVerify),
     /// Write a specification as a Python file in EnvFactory's form, which behaves the same
     Export {

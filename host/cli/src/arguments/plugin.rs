@@ -4,20 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{PluginBindings, PluginDirectoryGlobal};
+use super::{GroupOptions, PluginBindings};
 
 #[derive(Debug, Args)]
 pub(crate) struct Plugin {
     #[command(subcommand)]
     pub(crate) command: PluginCommand,
     #[command(flatten)]
-    pub(crate) plugins: PluginDirectoryGlobal,
-    /// Configuration file whose `[plugins.*]` tables bind data and grant gates (default: none)
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
+    pub(crate) options: GroupOptions,
 }
 
 #[derive(Debug, Subcommand)]

@@ -18,9 +18,10 @@ use crate::arguments::{Env, EnvCommand};
 use crate::display::printable;
 use crate::operator::Operator;
 
-pub(crate) fn run(options: &Env) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(group: &Env) -> anyhow::Result<ExitCode> {
+    let Env { command, options } = group;
     let operator = Operator::load(options.config.as_deref())?;
-    match &options.command {
+    match command {
         EnvCommand::Try {
             path,
             task,

@@ -11,6 +11,7 @@ pub(crate) mod report;
 pub(crate) mod rollout;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod specification;
 pub(crate) mod train;
 
 use anyhow::Context;

@@ -30,10 +30,11 @@ use crate::operator::{Operator, PluginSettings};
 use crate::plugins::{loading, sources};
 use crate::progress::Progress;
 
-pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
+    let arguments::Plugin { command, options } = group;
     let sources = &sources(options.plugins.plugins.as_deref());
     let operator = Operator::load(options.config.as_deref())?;
-    if let PluginCommand::Grant { plugin, gates } = &options.command {
+    if let PluginCommand::Grant { plugin, gates } = command {
         let file = options
             .config
             .as_deref()
@@ -43,7 +44,7 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             .map_err(|problem| anyhow!("{problem}"))?;
         return grant::run(file, plugin, &identity, gates, options.json);
     }
-    let arguments = match &options.command {
+    let arguments = match command {
         PluginCommand::Call { arguments, .. } => Some(call::arguments(arguments)?),
         _ => None,
     };
@@ -54,7 +55,7 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
         let found = find(sources, &operator, &configured, name, &sandbox)?;
         anyhow::Ok((found, configured))
     };
-    match &options.command {
+    match command {
         PluginCommand::List => list(sources, &operator, &sandbox, options.json),
         PluginCommand::Grant { .. } => unreachable!("done above"),
         PluginCommand::Inspect { name, bindings } => {

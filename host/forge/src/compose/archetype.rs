@@ -73,6 +73,8 @@ pub struct Archetype {
     /// True if the state has today's date.
     #[serde(default)]
     pub(super) today: bool,
+    /// Condition under which the state has today's date.
+    pub(super) today_if: Option<String>,
     /// Parts that an environment can have or lack.
     #[serde(default)]
     pub(super) options: Vec<String>,
@@ -86,8 +88,6 @@ pub struct Archetype {
     pub(super) entities: Vec<EntityTemplate>,
     #[serde(default)]
     pub(super) extend: Vec<Extension>,
-    #[serde(default)]
-    pub(super) values: Vec<Conditional>,
     #[serde(default)]
     pub(super) invariants: Vec<InvariantTemplate>,
     /// Parts of expressions that depend on options.
@@ -123,16 +123,6 @@ pub(super) struct Extension {
     pub(super) fields: Vec<Table>,
     #[serde(default)]
     pub(super) boundary: BTreeMap<String, Value>,
-}
-
-/// A single value of the state: only `today`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Conditional {
-    #[serde(default, rename = "if")]
-    pub(super) condition: String,
-    #[serde(rename = "name")]
-    pub(super) _name: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]

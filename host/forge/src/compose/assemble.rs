@@ -64,8 +64,7 @@ pub(super) fn assemble(
             }
         }
         limits(&mut draft.words, archetype, business, key);
-        has_today |=
-            archetype.today || archetype.values.iter().any(|value| holds(&value.condition));
+        has_today |= archetype.today || archetype.today_if.as_deref().is_some_and(holds);
         for invariant in archetype
             .invariants
             .iter()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Composition;
+use super::{Check, Composition};
 
 /// The least, the quartiles and the most of something.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -57,7 +57,7 @@ pub struct Figures {
     /// Distance from each environment to the one nearest to it, as [`super::structure`] measures it.
     pub nearest: Option<Spread>,
     /// Rejected candidates by the check that they failed.
-    pub rejected: BTreeMap<&'static str, usize>,
+    pub rejected: BTreeMap<Check, usize>,
 }
 
 /// Computes the figures of a composition.

@@ -1,7 +1,7 @@
 //! Tools of a specification.
 
 use rlf_specification::Specification;
-use rlf_specification::model::{Operation, Type};
+use rlf_specification::model::Operation;
 
 use super::{FromUser, Input, Output, Tool, ValueType};
 
@@ -14,7 +14,7 @@ pub fn specified_tools(specification: &Specification) -> Vec<Tool> {
 fn tool(server: &str, operation: &Operation) -> Tool {
     let inputs = operation.parameters.iter().map(|parameter| Input {
         name: parameter.name.clone(),
-        kind: value_type(server, &parameter.kind),
+        kind: ValueType::from_declared(&parameter.kind, server),
         description: parameter.description.clone(),
         required: parameter.required,
         from_user: if parameter.from_user {
@@ -26,7 +26,7 @@ fn tool(server: &str, operation: &Operation) -> Tool {
     });
     let outputs = operation.result.fields.iter().map(|field| Output {
         name: field.name.clone(),
-        kind: value_type(server, &field.kind),
+        kind: ValueType::from_declared(&field.kind, server),
         description: field.description.clone(),
     });
     Tool {
@@ -35,19 +35,5 @@ fn tool(server: &str, operation: &Operation) -> Tool {
         description: operation.description.clone(),
         inputs: inputs.collect(),
         outputs: outputs.collect(),
-    }
-}
-
-fn value_type(server: &str, kind: &Type) -> ValueType {
-    match kind {
-        Type::Text => ValueType::Text,
-        Type::Integer => ValueType::Integer,
-        Type::Number => ValueType::Number,
-        Type::Boolean => ValueType::Boolean,
-        Type::Date => ValueType::Date,
-        Type::Enumeration(values) => ValueType::Enumeration(values.clone()),
-        // Two environments have states of their own, so a key of one means nothing in the other.
-        Type::Reference(entity) => ValueType::Key(format!("{server}.{entity}")),
-        Type::List(item) => ValueType::List(Box::new(value_type(server, item))),
     }
 }

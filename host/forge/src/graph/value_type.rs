@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use rlf_specification::model::Type;
 use serde::{Deserialize, Serialize};
 
-/// The type of an input or output.
+/// The type of an input or output of any tool. It is wider than a specification's [`Type`]: a JSON schema can say that a
+/// value is an object, or nothing at all. Its keys name their environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ValueType {
@@ -31,6 +33,21 @@ pub enum ValueType {
 }
 
 impl ValueType {
+    /// The type that a specification declares. Environments have states of their own, so a key of one means nothing in
+    /// another: it has the name of its server.
+    pub fn from_declared(kind: &Type, server: &str) -> Self {
+        match kind {
+            Type::Text => Self::Text,
+            Type::Integer => Self::Integer,
+            Type::Number => Self::Number,
+            Type::Boolean => Self::Boolean,
+            Type::Date => Self::Date,
+            Type::Enumeration(values) => Self::Enumeration(values.clone()),
+            Type::Reference(entity) => Self::Key(format!("{server}.{entity}")),
+            Type::List(item) => Self::List(Box::new(Self::from_declared(item, server))),
+        }
+    }
+
     /// The type without lists: of a value, or of the items of a list.
     pub fn item(&self) -> &Self {
         match self {

@@ -3,9 +3,9 @@
 //! A queue begins with any tool. For each tool from the queue: first its priors, which are tools that fill its inputs,
 //! then itself, then its successors. Priors are looked for input by input. An input that is not required is skipped with
 //! one probability, and one that has a source already with another. Otherwise the prior is any tool with an output for
-//! it, and comes after priors of its own, down to a limit of depth. Successors are `k` of the `n` tools that depend on the tool and were not taken, `k` uniform
-//! from 1 to `n`. If there are none, any tool of the same server goes into the queue, even one that was taken. The chain ends when
-//! it is long enough.
+//! it, and comes after priors of its own, down to a limit of depth. Successors are `k` of the `n` tools that depend on
+//! the tool and were not taken, `k` uniform from 1 to `n`. If there are none, any tool of the same server goes into the
+//! queue, even one that was taken. The chain ends when it is long enough.
 //!
 //! Two things differ from the published program. It checks the limit on servers when a tool goes into the queue, so that
 //! two tools of new servers can together pass the limit: here it is checked again when a tool is taken. It does not count

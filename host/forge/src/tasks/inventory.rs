@@ -54,6 +54,11 @@ pub(super) fn servers(
 pub(super) fn shown(maker: &Maker<'_>, candidate: &Candidate, tools: &[String]) -> ShownTools {
     let options = &maker.options.inventory;
     let mut shown = ShownTools {
+        rename: if options.bare_names {
+            bare_names(tools)
+        } else {
+            BTreeMap::new()
+        },
         permute_parameters: options.permute_parameters,
         ..ShownTools::default()
     };
@@ -65,8 +70,7 @@ pub(super) fn shown(maker: &Maker<'_>, candidate: &Candidate, tools: &[String]) 
     let mut draws = Draws::new(key.named("chances"));
     for tool in tools {
         if draws.chance(options.rename_tools) {
-            let operation = tool.split_once('-').map_or(tool.as_str(), |(_, name)| name);
-            shown.rename.insert(tool.clone(), namer.name(operation));
+            shown.rename.insert(tool.clone(), namer.name(bare(tool)));
         }
         let mut names = BTreeMap::new();
         for input in maker
@@ -85,6 +89,27 @@ pub(super) fn shown(maker: &Maker<'_>, candidate: &Candidate, tools: &[String]) 
         }
     }
     shown
+}
+
+/// The name of a tool without its environment.
+fn bare(tool: &str) -> &str {
+    tool.split_once('-')
+        .map_or(tool, |(_, operation)| operation)
+}
+
+/// The bare names of tools, except of those that would have the same one.
+fn bare_names(tools: &[String]) -> BTreeMap<String, String> {
+    tools
+        .iter()
+        .filter(|tool| {
+            tools
+                .iter()
+                .filter(|other| bare(other) == bare(tool))
+                .count()
+                == 1
+        })
+        .map(|tool| (tool.clone(), bare(tool).to_owned()))
+        .collect()
 }
 
 /// True if the description of a parameter says what its name says. Without its name, nothing else does.

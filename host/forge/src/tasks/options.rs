@@ -61,6 +61,8 @@ pub struct TaskOptions {
 pub struct InventoryOptions {
     /// Largest number of environments that a task offers and does not need. Their number is drawn for each task.
     pub other_environments: usize,
+    /// Shows tools without the names of their environments, where no two tools of the task would have the same name.
+    pub bare_names: bool,
     /// Probability that a tool is shown under an invented name.
     pub rename_tools: f64,
     /// Probability that a parameter is shown under an invented name, if its description says what its name says.

@@ -1,15 +1,33 @@
-//! Walks over a compiled specification, without a sandbox.
+//! Verification of a specification: in the sandbox, and by walks without one.
 
+use rlf_environments::environments::Environments;
 use rlf_random::Key;
 use rlf_specification::Program;
 use rlf_specification::play::{Fault, verify};
 
 use super::report::{Finding, FindingKind, Report};
+use super::{Effort, Start};
+
+/// Verifies a specification that an environment plays, perhaps beside others: each scenario is generated with the seeds
+/// from 0 and played in the sandbox, and then walks without a sandbox make many more calls.
+pub async fn verify_program(
+    environments: &Environments,
+    environment: &str,
+    program: &Program,
+    seeds: u64,
+    effort: Effort,
+) -> Report {
+    let starts = Start::for_program(program, seeds);
+    let mut report = super::verify(environments, environment, &starts, effort).await;
+    report.environment.clone_from(&program.specification().name);
+    report.add_walks(program, effort.seed);
+    report
+}
 
 impl Report {
     /// Adds the faults that walks over the specification find. They make many more calls than sessions do, so an
     /// operation never succeeds, or is never refused, only if both say so.
-    pub fn add_walks(&mut self, program: &Program, seed: u64) {
+    fn add_walks(&mut self, program: &Program, seed: u64) {
         let faults = verify(program, Key::from_value(seed).named("walks"));
         let place = |operation: &str| format!("{}-{operation}", program.specification().name);
         let kinds = faults

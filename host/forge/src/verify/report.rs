@@ -1,15 +1,16 @@
 //! The findings of a verification.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use rlf_specification::Severity;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The kind of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
-    /// A start does not load.
+    /// An initial state does not load.
     DoesNotLoad,
     /// A call broke the environment: it trapped or reached a limit.
     Breaks,
@@ -50,13 +51,13 @@ impl FindingKind {
 }
 
 /// One finding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Its kind.
     pub kind: FindingKind,
     /// Its severity.
     pub severity: Severity,
-    /// The operation or start.
+    /// The operation or initial state.
     pub place: String,
     /// The event, with the call.
     pub message: String,
@@ -64,6 +65,16 @@ pub struct Finding {
     pub mend: String,
     /// Number of times that it happened.
     pub times: usize,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)?;
+        if self.times > 1 {
+            write!(f, " ({} times)", self.times)?;
+        }
+        write!(f, "; {}", self.mend)
+    }
 }
 
 /// The findings so far: the first of each kind and place, counted.
@@ -100,7 +111,7 @@ impl Findings {
 }
 
 /// The calls of one operation, counted by how they ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationReport {
     /// The operation's tool.
     pub name: String,
@@ -116,22 +127,22 @@ pub struct OperationReport {
     #[serde(skip)]
     pub has_parameters: bool,
     /// The last refusal, if there was one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_refusal: Option<String>,
 }
 
 /// The result of a verification.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The environment's name.
     pub environment: String,
-    /// Starts that were tried.
+    /// Initial states that were tried.
     pub starts: usize,
-    /// Starts that loaded.
+    /// Initial states that loaded.
     pub loaded: usize,
     /// Calls of all walks.
     pub calls: usize,
-    /// Every operation that a start offers.
+    /// Every operation that an initial state offers.
     pub operations: Vec<OperationReport>,
     /// The findings.
     pub findings: Vec<Finding>,

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use jsonschema::Validator;
 use rlf_dialogue::tool::{Ended, ToolDefinition};
 use rlf_environments::environments::{Environments, OpenError};
 use rlf_environments::session::EnvironmentSession;
 use rlf_random::Key;
-use rlf_specification::UNDONE;
+use rlf_specification::{UNDONE, has_word};
 use serde_json::{Map, Value, json};
 
 use super::Start;
@@ -26,6 +27,15 @@ struct Call {
     played: Played,
 }
 
+/// The calls of a walk so far, and what they have shown.
+#[derive(Default)]
+pub(super) struct Trail {
+    known: Known,
+    calls: Vec<Call>,
+    /// Validators of results by tool.
+    validators: BTreeMap<String, Validator>,
+}
+
 /// A walk that begins.
 pub(super) struct Walk<'a> {
     pub(super) environments: &'a Environments,
@@ -37,6 +47,7 @@ pub(super) struct Walk<'a> {
     pub(super) operations: &'a mut BTreeMap<String, OperationReport>,
     /// True for the first walk from its start: it also tries boundary and erroneous arguments.
     pub(super) is_first: bool,
+    pub(super) trail: Trail,
 }
 
 impl Walk<'_> {
@@ -62,26 +73,17 @@ impl Walk<'_> {
             }
         };
         let tools: Vec<ToolDefinition> = session.tools().cloned().collect();
-        let mut known = Known::default();
-        known.learn(&state);
-        self.descriptions(&tools, &known);
+        self.trail.known.learn(&state);
+        self.descriptions(&tools);
         for tool in &tools {
             let report = self.operations.entry(tool.name.clone()).or_default();
             report.name.clone_from(&tool.name);
             let properties = tool.input_schema["properties"].as_object();
             report.has_parameters = properties.is_some_and(|properties| !properties.is_empty());
+            self.validator(tool);
         }
-        let mut history: Vec<Call> = Vec::new();
-        for (tool, arguments, fits) in self.plan(&tools, &known) {
-            self.step(
-                &mut session,
-                tool,
-                arguments,
-                fits,
-                &mut known,
-                &mut history,
-            )
-            .await;
+        for (tool, arguments, fits) in self.plan(&tools) {
+            self.step(&mut session, tool, arguments, fits).await;
         }
         for number in 0..self.calls {
             if session.is_terminated() || session.lost().is_some() || tools.is_empty() {
@@ -89,23 +91,15 @@ impl Walk<'_> {
             }
             let key = self.key.at(number as u64);
             let tool = self.choose(&tools, key);
-            let arguments = valid(&tool.input_schema, &known, key.at(1));
-            self.step(
-                &mut session,
-                tool,
-                arguments,
-                true,
-                &mut known,
-                &mut history,
-            )
-            .await;
+            let arguments = valid(&tool.input_schema, &self.trail.known, key.at(1));
+            self.step(&mut session, tool, arguments, true).await;
             if number % SNAPSHOT_EVERY == SNAPSHOT_EVERY - 1 {
                 self.snapshot(&session).await;
             }
         }
-        self.again(&history).await;
+        self.again().await;
         self.reload(&session).await;
-        Some(history.len())
+        Some(self.trail.calls.len())
     }
 
     async fn open(&self, task: &Value) -> Result<EnvironmentSession, OpenError> {
@@ -117,11 +111,11 @@ impl Walk<'_> {
     fn plan<'t>(
         &self,
         tools: &'t [ToolDefinition],
-        known: &Known,
     ) -> Vec<(&'t ToolDefinition, Map<String, Value>, bool)> {
         if !self.is_first {
             return Vec::new();
         }
+        let known = &self.trail.known;
         let mut plan = Vec::new();
         for tool in tools {
             let key = self.key.named(&tool.name);
@@ -155,14 +149,13 @@ impl Walk<'_> {
         tool: &ToolDefinition,
         arguments: Map<String, Value>,
         fits: bool,
-        known: &mut Known,
-        history: &mut Vec<Call>,
     ) {
         if session.is_terminated() || session.lost().is_some() {
             return;
         }
         let before = session.state().await.ok();
-        let played = call(session, history.len(), &tool.name, &arguments).await;
+        let number = self.trail.calls.len();
+        let played = call(session, number, &tool.name, &arguments).await;
         let after = session.state().await.ok();
         let json = Value::Object(arguments.clone());
         let call_and_result = format!("{json}: {}", brief(&played.text));
@@ -218,8 +211,9 @@ impl Walk<'_> {
             );
         }
         if let (false, Some(result)) = (refused, &played.result) {
-            let schema = tool.output_schema.as_ref().filter(|_| played.structured);
-            if schema.is_some_and(|schema| !jsonschema::is_valid(schema, result)) {
+            let validator = self.trail.validators.get(&tool.name);
+            let validator = validator.filter(|_| played.structured);
+            if validator.is_some_and(|validator| !validator.is_valid(result)) {
                 let message = format!("{json} returned {}", brief(&result.to_string()));
                 found(
                     FindingKind::WrongResult,
@@ -227,20 +221,39 @@ impl Walk<'_> {
                     "return what the output schema says",
                 );
             }
-            known.learn(result);
+            self.trail.known.learn(result);
         }
-        history.push(Call {
+        self.trail.calls.push(Call {
             tool: tool.name.clone(),
             arguments,
             played,
         });
     }
 
+    /// Makes the validator of a tool's results.
+    fn validator(&mut self, tool: &ToolDefinition) {
+        let Some(schema) = &tool.output_schema else {
+            return;
+        };
+        match jsonschema::validator_for(schema) {
+            Ok(validator) => {
+                let name = tool.name.clone();
+                self.trail.validators.insert(name, validator);
+            }
+            Err(error) => self.findings.add(
+                FindingKind::WrongResult,
+                &tool.name,
+                format!("its output schema is no JSON schema: {error}"),
+                "correct the schema",
+            ),
+        }
+    }
+
     /// Texts of the state that a tool's description says.
-    fn descriptions(&mut self, tools: &[ToolDefinition], known: &Known) {
+    fn descriptions(&mut self, tools: &[ToolDefinition]) {
         for tool in tools {
             let schema = tool.input_schema.to_string();
-            let secrets = known.identifying_texts(SHORTEST_SECRET);
+            let secrets = self.trail.known.identifying_texts(SHORTEST_SECRET);
             // Values of enumerations are in the schema because they must be.
             let leaked = secrets
                 .filter(|text| has_word(&tool.description, text))
@@ -288,7 +301,7 @@ impl Walk<'_> {
     }
 
     /// The same calls from the same seed give the same.
-    async fn again(&mut self, history: &[Call]) {
+    async fn again(&mut self) {
         let place = self.start.name.clone();
         let mend = "draw everything random from the seed, and use no time and no order of a set";
         let Ok(mut session) = self.open(&self.start.task).await else {
@@ -297,7 +310,7 @@ impl Walk<'_> {
                 .findings
                 .add(FindingKind::NotRepeatable, &place, message, mend);
         };
-        for (number, one) in history.iter().enumerate() {
+        for (number, one) in self.trail.calls.iter().enumerate() {
             let Call {
                 tool,
                 arguments,
@@ -353,14 +366,6 @@ impl Walk<'_> {
                 .add(FindingKind::DoesNotReload, &self.start.name, why, mend);
         }
     }
-}
-
-/// True if a text has another as a word of its own.
-fn has_word(text: &str, word: &str) -> bool {
-    let boundary = |one: Option<char>| one.is_none_or(|one| !one.is_alphanumeric());
-    text.match_indices(word).any(|(at, _)| {
-        boundary(text[..at].chars().next_back()) && boundary(text[at + word.len()..].chars().next())
-    })
 }
 
 fn brief(text: &str) -> String {

@@ -217,3 +217,76 @@ fn mistakes_are_in_the_history_and_never_taught() {
         assert!(seen >= refusals.len());
     }
 }
+
+#[test]
+fn tools_lose_the_name_of_their_environment_unless_two_would_be_the_same() {
+    let suite = composed(12);
+    let mut options = options(100);
+    options.inventory.bare_names = true;
+    let tasks = made(&suite, &options).tasks;
+    let bare = |tool: &str| tool.split_once('-').unwrap().1.to_owned();
+    // The names that the model has to see.
+    let shown = |tools: &[String]| -> BTreeMap<String, String> {
+        let is_alone = |tool: &str| tools.iter().filter(|one| bare(one) == bare(tool)).count() == 1;
+        let name = |tool: &String| {
+            let shown = if is_alone(tool) {
+                bare(tool)
+            } else {
+                tool.clone()
+            };
+            (tool.clone(), shown)
+        };
+        tools.iter().map(name).collect()
+    };
+    let kept = tasks.iter().flat_map(|task| shown(&task.tools));
+    assert!(
+        kept.filter(|(own, shown)| own == shown).count() > 0,
+        "no two tools clash"
+    );
+
+    let rows = tasks_of(imported(&suite, &tasks, Format::Tasks));
+    for row in &rows {
+        // References and the list of allowed tools have the authors' names.
+        replays(&suite, row);
+        let tools = row.tools.as_ref().unwrap();
+        let mut expected = shown(tools);
+        let said = row.prompt.iter().flat_map(|message| &message.tool_calls);
+        for call in said {
+            assert!(
+                expected.values().any(|name| *name == call.name),
+                "{}",
+                call.name
+            );
+        }
+        expected.retain(|own, shown| own != shown);
+        let rename = row.extra["shown_tools"]["rename"].clone();
+        assert_eq!(rename, serde_json::to_value(expected).unwrap());
+    }
+    let rows = demonstrations_of(imported(&suite, &tasks, Format::Demonstrations));
+    for row in &rows {
+        row.check().unwrap();
+        let task = tasks.iter().find(|task| task.id == row.id).unwrap();
+        let expected = shown(&task.tools);
+        let names: Vec<&String> = row.tools.iter().map(|tool| &tool.name).collect();
+        assert_eq!(
+            names,
+            task.tools
+                .iter()
+                .map(|own| &expected[own])
+                .collect::<Vec<_>>()
+        );
+        let calls = task.turns.iter().flat_map(|turn| &turn.calls);
+        let called = row.messages.iter().flat_map(|message| &message.tool_calls);
+        let called: Vec<&String> = called.map(|call| &call.name).collect();
+        assert_eq!(
+            called,
+            calls.map(|call| &expected[&call.tool]).collect::<Vec<_>>()
+        );
+    }
+    let plain = |format| {
+        let rows = tasks_of(imported(&suite, &tasks, format));
+        serde_json::to_value(rows).unwrap()
+    };
+    let verl = tasks_of(imported(&suite, &tasks, Format::Verl));
+    assert_eq!(serde_json::to_value(verl).unwrap(), plain(Format::Verl));
+}

@@ -178,7 +178,7 @@ fn shared_code(inner: &Inner, name: &str) -> Option<Arc<Component>> {
         cache.note_use(name);
         return Some(code);
     }
-    let (_, code) = cache.load::<(), _>(name, |(), compiled| compiled.component(&inner.engine))?;
+    let ((), code) = cache.load::<(), _>(name, |(), compiled| compiled.component(&inner.engine))?;
     let code = Arc::new(code);
     codes.retain(|_, code| code.strong_count() > 0);
     codes.insert(name.to_owned(), Arc::downgrade(&code));

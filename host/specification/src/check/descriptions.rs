@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::finding::{Finding, Kind};
 use crate::model::{Generator, Specification, Type};
+use crate::names::has_word;
 
 /// Shorter words are not looked for: they occur in ordinary sentences.
 const SHORTEST: usize = 4;
@@ -98,15 +99,8 @@ fn secrets(specification: &Specification) -> BTreeSet<String> {
 
 /// The first value of generated states in a text, as a word of its own.
 fn leak(text: &str, secrets: &BTreeSet<String>, prefixes: &[&str]) -> Option<String> {
-    let boundary = |character: Option<char>| character.is_none_or(|one| !one.is_alphanumeric());
-    for secret in secrets {
-        for (at, _) in text.match_indices(secret.as_str()) {
-            let before = text[..at].chars().next_back();
-            let after = text[at + secret.len()..].chars().next();
-            if boundary(before) && boundary(after) {
-                return Some(secret.clone());
-            }
-        }
+    if let Some(secret) = secrets.iter().find(|secret| has_word(text, secret)) {
+        return Some(secret.clone());
     }
     let words = text.split(|one: char| !one.is_alphanumeric() && one != '-' && one != '_');
     for word in words {

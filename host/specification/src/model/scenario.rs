@@ -23,6 +23,11 @@ impl Size {
     /// All sizes.
     pub const ALL: [Self; 4] = [Self::Simple, Self::Medium, Self::Complex, Self::Boundary];
 
+    /// The size of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|size| size.name() == name)
+    }
+
     /// The name in a file and in a task.
     pub fn name(self) -> &'static str {
         match self {

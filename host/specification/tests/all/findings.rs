@@ -24,8 +24,8 @@ fn library() -> String {
         .1
 }
 
-/// What is broken, and the kind and the beginning of the place of the finding.
-const CASES: [(&str, &str, Kind, &str); 43] = [
+/// A broken part, and the kind and the beginning of the place of its finding.
+const CASES: [(&str, &str, Kind, &str); 44] = [
     (
         "type = \"date\"",
         "type = \"day\"",
@@ -278,6 +278,12 @@ const CASES: [(&str, &str, Kind, &str); 43] = [
         "size = \"simple\"",
         Kind::BadScenario,
         "/scenarios/1/size",
+    ),
+    (
+        "postconditions = [\n    { require = \"!(loan_id in loans)\" },\n    { require = \"members[loan.member_id].fine - owed == late * 20\" },\n]\n",
+        "",
+        Kind::Unguarded,
+        "/operations/5",
     ),
 ];
 

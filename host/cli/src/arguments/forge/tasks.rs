@@ -127,6 +127,10 @@ pub(crate) struct ForgeTasks {
     /// Name of the environment in the configuration that reads the rows: [plugins.NAME]
     #[arg(long, default_value = "servers", value_name = "NAME")]
     pub(crate) environment: String,
+    /// Show the model tools without the names of their environments: find_books, not Library-find_books. Tools that would
+    /// have the same name in one task keep both
+    #[arg(long)]
+    pub(crate) bare_names: bool,
     /// Do not replay the tasks in the sandbox
     #[arg(long)]
     pub(crate) no_replay: bool,

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use rlf_environments::environments::Environments;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::python_environment::PythonEnvironment;
 use rlf_run::PluginSources;
-use rlf_specification::{Format, Severity};
+use rlf_specification::Format;
 
 use crate::arguments::PluginBindings;
+use crate::commands::specification::program;
 use crate::operator::Operator;
 use crate::plugins::sources;
 use crate::progress::Progress;
@@ -52,7 +53,9 @@ pub(crate) fn find(
     }
     let specified = !python && is_specification(path);
     if specified {
-        sound(path)?;
+        if path.is_file() {
+            program(path)?;
+        }
         grants.plugin = Some("specified".into());
         grants.data.insert("specifications".into(), path.to_owned());
     }
@@ -158,22 +161,4 @@ pub(crate) fn is_specification(path: &Path) -> bool {
         });
         text.is_some_and(|(format, text)| rlf_specification::read(&text, format).is_ok())
     })
-}
-
-/// Fails with all findings if a specification has errors.
-fn sound(path: &Path) -> anyhow::Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    let checked = rlf_specification::check_file(path)
-        .with_context(|| format!("cannot read {}", path.display()))?;
-    if checked.program.is_some() {
-        return Ok(());
-    }
-    let errors = checked
-        .findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Error);
-    let errors: Vec<String> = errors.map(|finding| format!("  {finding}")).collect();
-    bail!("{} has errors:\n{}", path.display(), errors.join("\n"))
 }

@@ -146,7 +146,7 @@ fn show(figures: &Figures, output: &Path, written: usize, kept: usize) {
     let rejected: Vec<String> = figures
         .rejected
         .iter()
-        .map(|(check, count)| format!("{check} {count}"))
+        .map(|(check, count)| format!("{} {count}", check.as_str()))
         .collect();
     let total: usize = figures.rejected.values().sum();
     let reasons = if rejected.is_empty() {

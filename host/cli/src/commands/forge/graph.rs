@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use rlf_forge::graph::{Counts, Lexical, Tool, ToolGraph, specified_tools};
 use rlf_forge::sampling::{SamplingOptions, Strategy, sample};
-use rlf_specification::{Format, Severity, Specification, check};
+use rlf_specification::{Format, Specification, check};
 use serde::Serialize;
 
-use crate::arguments::{Forge, ForgeGraph};
+use crate::arguments::{ForgeGraph, GroupOptions};
 use crate::display::printable;
 use crate::warning::warn;
 
@@ -31,7 +31,7 @@ struct Chains {
     valid_random_walk: u64,
 }
 
-pub(super) fn run(options: &ForgeGraph, forge: &Forge) -> anyhow::Result<ExitCode> {
+pub(super) fn run(options: &ForgeGraph, forge: &GroupOptions) -> anyhow::Result<ExitCode> {
     let specifications = options
         .files
         .iter()
@@ -70,7 +70,7 @@ pub(super) fn run(options: &ForgeGraph, forge: &Forge) -> anyhow::Result<ExitCod
 /// Reads a specification. Errors of the checks are only counted, because a graph can be drawn all the same.
 fn specification(file: &Path) -> anyhow::Result<Specification> {
     let Some(format) = Format::from_path(file) else {
-        bail!("{}: a specification ends in .toml or .json", file.display());
+        bail!("{}: specifications end in .toml or .json", file.display());
     };
     let text = rlf_files::read_text(file, rlf_files::MAX_TEXT_BYTES)
         .with_context(|| format!("cannot read {}", file.display()))?;
@@ -81,7 +81,7 @@ fn specification(file: &Path) -> anyhow::Result<Specification> {
     let errors = check(&specification)
         .findings
         .iter()
-        .filter(|finding| finding.severity == Severity::Error)
+        .filter(|finding| finding.is_error())
         .count();
     if errors > 0 {
         warn(&format!(

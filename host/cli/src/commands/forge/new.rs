@@ -21,7 +21,7 @@ use serde_json::json;
 
 use self::shown::Shown;
 use super::model::{endpoint, price};
-use crate::arguments::{Forge, ForgeNew, PluginBindings};
+use crate::arguments::{ForgeNew, GroupOptions, PluginBindings};
 use crate::commands::env::find;
 use crate::display::printable;
 use crate::operator::Operator;
@@ -38,7 +38,7 @@ const WITHOUT: &str = "without a model, `rlf-host forge env compose` makes envir
 /// The plugin that runs environments in Python.
 const INTERPRETER: &str = "python";
 
-pub(super) fn run(new: &ForgeNew, options: &Forge) -> anyhow::Result<ExitCode> {
+pub(super) fn run(new: &ForgeNew, options: &GroupOptions) -> anyhow::Result<ExitCode> {
     let operator = Operator::load(options.config.as_deref())?;
     if new.description.trim().is_empty() {
         bail!(

@@ -15,7 +15,7 @@ use rlf_interpreters::interpreter::{Interpreter, Interpreters};
 use rlf_plugins::manifest::PluginKind;
 use serde_json::json;
 
-use crate::arguments::{Forge, ForgeRows};
+use crate::arguments::{ForgeRows, GroupOptions};
 use crate::operator::Operator;
 use crate::plugins::sources;
 use crate::progress::Progress;
@@ -25,7 +25,7 @@ const PYTHON: &str = "python";
 /// Number of rows from which a dry run estimates.
 const SAMPLE: usize = 40;
 
-pub(super) fn run(rows: &ForgeRows, forge: &Forge) -> anyhow::Result<ExitCode> {
+pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<ExitCode> {
     let options = options(rows)?;
     let input = match (&rows.facts, &rows.questions) {
         (Some(file), _) => Input::Facts(file.clone()),
@@ -106,7 +106,7 @@ fn options(rows: &ForgeRows) -> anyhow::Result<RowOptions> {
 }
 
 /// Loads the interpreter, with the grants of the configuration.
-fn python(forge: &Forge) -> anyhow::Result<Interpreter> {
+fn python(forge: &GroupOptions) -> anyhow::Result<Interpreter> {
     let operator = Operator::load(forge.config.as_deref())?;
     let sources = sources(forge.plugins.plugins.as_deref());
     let sandbox = sources.sandbox(&operator.sandbox)?;

@@ -8,11 +8,11 @@ use anyhow::Context;
 use console::style;
 use rlf_forge::tasks::{Folder, Made, Statistics};
 
-use super::suite::of_folder;
+use super::suite::from_folder;
 
 pub(super) fn run(folder: &Path, html: Option<&Path>, as_json: bool) -> anyhow::Result<ExitCode> {
     let folder = Folder::new(folder);
-    let suite = of_folder(&folder)?;
+    let suite = from_folder(&folder)?;
     let unfinished = "`rlf-host forge tasks` has not finished this folder";
     let tasks = folder.read_tasks().context(unfinished)?;
     let made = Made {

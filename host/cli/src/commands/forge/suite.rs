@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use rlf_forge::tasks::sandboxed::Observed;
 use rlf_forge::tasks::{Folder, Suite};
-use rlf_specification::{Format, Program, check_file};
+use rlf_specification::Program;
 use serde_json::Value;
 
-use crate::arguments::Forge;
+use crate::arguments::GroupOptions;
 use crate::commands::env::is_python;
-use crate::display::printable;
+use crate::commands::specification::{in_folder, program};
 
 /// The record that `forge env compose` leaves beside its files. It knows their domains.
 const COMPOSED: &str = "composed.jsonl";
@@ -28,7 +28,7 @@ pub(super) struct Read {
 }
 
 /// Reads specifications from files and folders, or the servers of one folder of Python files.
-pub(super) fn read(forge: &Forge, paths: &[PathBuf]) -> anyhow::Result<Read> {
+pub(super) fn read(forge: &GroupOptions, paths: &[PathBuf]) -> anyhow::Result<Read> {
     if paths.iter().any(|path| is_python(path)) {
         let [path] = paths else {
             bail!(
@@ -46,7 +46,7 @@ fn specifications(paths: &[PathBuf]) -> anyhow::Result<Read> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {
-            files.extend(specification_files(path)?);
+            files.extend(in_folder(path)?);
         } else {
             files.push(path.clone());
         }
@@ -76,7 +76,7 @@ fn specifications(paths: &[PathBuf]) -> anyhow::Result<Read> {
 }
 
 /// The environments of a folder of tasks.
-pub(super) fn of_folder(folder: &Folder) -> anyhow::Result<Suite> {
+pub(super) fn from_folder(folder: &Folder) -> anyhow::Result<Suite> {
     let path = folder.environments();
     if !path.is_dir() {
         bail!(
@@ -97,41 +97,6 @@ pub(super) fn of_folder(folder: &Folder) -> anyhow::Result<Suite> {
         return Ok(Suite::from_records(servers)?);
     }
     Ok(specifications(&[path])?.suite)
-}
-
-fn program(file: &Path) -> anyhow::Result<Program> {
-    if Format::from_path(file).is_none() {
-        bail!(
-            "{}: tasks are made in specifications, which end in .toml or .json, and in Python files (`Name.py`, with a capital); `rlf-host forge env compose` makes specifications",
-            file.display()
-        );
-    }
-    let checked = check_file(file).with_context(|| format!("cannot read {}", file.display()))?;
-    checked.program.ok_or_else(|| {
-        let findings: Vec<String> = checked
-            .findings
-            .iter()
-            .map(|finding| format!("  {}", printable(&finding.to_string())))
-            .collect();
-        anyhow::anyhow!("{} has errors:\n{}", file.display(), findings.join("\n"))
-    })
-}
-
-/// The specifications of a folder, by name.
-fn specification_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let entries =
-        std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut files = Vec::new();
-    for entry in entries {
-        let file = entry
-            .with_context(|| format!("cannot read {}", folder.display()))?
-            .path();
-        if file.is_file() && Format::from_path(&file).is_some() {
-            files.push(file);
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 /// The domains of composed environments, by name.

@@ -24,14 +24,14 @@ use serde_json::json;
 use super::rewriting::Rewriting;
 use super::suite::{Read, keep, read};
 use super::{export, stats};
-use crate::arguments::{ChainSampling, Forge, ForgeTasks, PluginBindings, TaskStage};
+use crate::arguments::{ChainSampling, ForgeTasks, GroupOptions, PluginBindings, TaskStage};
 use crate::commands::env::find;
 use crate::operator::Operator;
 
 /// Tasks that a dry run makes.
 const SAMPLE: usize = 64;
 
-pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCode> {
+pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<ExitCode> {
     let read = read(forge, &command.environments)?;
     if command.min_passes > command.attempts {
         bail!(
@@ -129,6 +129,7 @@ fn options(command: &ForgeTasks) -> TaskOptions {
         max_turn_calls: command.max_turn_calls.min(command.max_calls),
         max_tools_shown: command.max_tools_shown,
         inventory: InventoryOptions {
+            bare_names: command.bare_names,
             other_environments: command.other_environments,
             rename_tools: command.rename_tools,
             rename_parameters: command.rename_parameters,

@@ -1,105 +1,114 @@
 //! `rlf-host forge env verify`: checks specifications and plays environments.
 
-use std::path::Path;
+mod specified;
+mod verdict;
+
+pub(super) use verdict::label;
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
-use console::style;
-use rlf_forge::verify::{Effort, Finding, Report, Start, verify};
-use rlf_specification::{Checked, Severity, check_file};
-use serde::Serialize;
+use anyhow::{bail, ensure};
+use rlf_forge::verify::{Effort, Record, Start, verify};
 use serde_json::json;
-use tokio::runtime::Runtime;
 
-use crate::arguments::{Forge, ForgeVerify, PluginBindings};
-use crate::commands::env::{Found, find, is_specification};
-use crate::display::{printable, progress_bar};
+use self::specified::{Playable, Player, Prepared};
+use self::verdict::{Verdict, Verdicts};
+use crate::arguments::{ForgeVerify, GroupOptions, PluginBindings};
+use crate::commands::env::{Found, find, is_python, is_specification};
+use crate::commands::specification::in_folder;
 use crate::operator::Operator;
 
-/// Verifies every file, and prints a verdict on each as soon as it is known. Succeeds if all are sound.
-pub(super) fn run(options: &Forge, verify: &ForgeVerify) -> anyhow::Result<ExitCode> {
+/// Verifies every environment, and prints the verdicts in the order of the command line. Succeeds if all are sound.
+pub(super) fn run(options: &GroupOptions, settings: &ForgeVerify) -> anyhow::Result<ExitCode> {
     let operator = Operator::load(options.config.as_deref())?;
-    let runtime = crate::commands::runtime()?;
-    let bar = progress_bar(verify.files.len());
-    let mut verdicts = Vec::new();
-    for file in &verify.files {
-        bar.set_message(file.display().to_string());
-        let verdict = verdict(options, verify, file, &operator, &runtime);
-        let verdict = verdict.inspect_err(|_| bar.finish_and_clear())?;
-        if !options.json {
-            bar.suspend(|| verdict.show());
+    let files = expanded(&settings.files)?;
+    ensure!(
+        settings.record.is_none() || !settings.no_play,
+        "--record keeps what was played, and --no-play plays nothing; leave one of them out"
+    );
+    let mut record = settings.record.as_deref().map(Record::open).transpose()?;
+    let mut verdicts = Verdicts::new(files.len(), options.json);
+    let mut playables: Vec<Playable> = Vec::new();
+    let mut others: Vec<(usize, &Path)> = Vec::new();
+    for (place, file) in files.iter().enumerate() {
+        if !(file.is_file() && is_specification(file)) {
+            others.push((place, file));
+            continue;
         }
-        verdicts.push(verdict);
-        bar.inc(1);
+        match specified::prepare(place, file, settings, record.as_ref()) {
+            Ok(Prepared::Done(verdict)) => verdicts.add(place, verdict),
+            Ok(Prepared::ToPlay(playable)) => playables.push(playable),
+            Err(error) => verdicts.add(place, Verdict::failed(file, &error)),
+        }
     }
-    bar.finish_and_clear();
-    if options.json {
-        say!("{}", serde_json::to_string_pretty(&verdicts)?);
+    let added = options.plugins.plugins.as_deref();
+    let player = Player {
+        added,
+        operator: &operator,
+        settings,
+    };
+    player.play(playables, |playable, report| {
+        let verdict = Verdict::played(&playable.file, playable.findings, report);
+        if let Some(record) = &mut record {
+            record.add(&playable.key, &verdict)?;
+        }
+        verdicts.add(playable.place, verdict);
+        anyhow::Ok(())
+    })?;
+    for (place, file) in others {
+        verdicts.begin(file);
+        let verdict = other(added, &operator, settings, file);
+        verdicts.add(
+            place,
+            verdict.unwrap_or_else(|error| Verdict::failed(file, &error)),
+        );
     }
-    Ok(if verdicts.iter().all(|verdict| verdict.sound) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    verdicts.finish(settings.record.as_deref())
 }
 
-/// Checks and plays one file.
-fn verdict(
-    options: &Forge,
+/// The files to verify: those of the command line, and the specifications of its folders.
+fn expanded(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() && !is_python(path) && is_specification(path) {
+            files.extend(in_folder(path)?);
+        } else {
+            files.push(path.clone());
+        }
+    }
+    Ok(files)
+}
+
+/// Plays an environment in Python, or a component, from its scenarios.
+fn other(
+    added: Option<&Path>,
+    operator: &Operator,
     settings: &ForgeVerify,
     file: &Path,
-    operator: &Operator,
-    runtime: &Runtime,
 ) -> anyhow::Result<Verdict> {
-    let checked = if file.is_file() && is_specification(file) {
-        let read = check_file(file);
-        Some(read.with_context(|| format!("cannot read {}", file.display()))?)
-    } else {
-        None
-    };
-    let is_sound = checked
-        .as_ref()
-        .is_none_or(|checked| checked.program.is_some());
-    let played = if is_sound && !settings.no_play {
-        let added = options.plugins.plugins.as_deref();
-        let found = find(added, operator, file, &PluginBindings::NONE)?;
-        let effort = Effort {
-            calls: settings.calls,
-            walks: settings.walks,
-            seed: settings.seed,
-        };
-        let mut report = runtime.block_on(async {
-            let starts = starts(&found, checked.as_ref(), settings.seeds).await?;
-            anyhow::Ok(verify(&found.environments, &found.name, &starts, effort).await)
-        })?;
-        if let Some(program) = checked
-            .as_ref()
-            .and_then(|checked| checked.program.as_ref())
-        {
-            report.add_walks(program, settings.seed);
-        }
-        Some(report)
-    } else {
-        None
-    };
-    Ok(Verdict {
-        file: file.display().to_string(),
-        sound: is_sound && played.as_ref().is_none_or(Report::is_sound),
-        checks: checked.map(|checked| checked.findings).unwrap_or_default(),
-        played,
-    })
+    if settings.no_play {
+        return Ok(Verdict::checked(file, Vec::new(), true));
+    }
+    let found = find(added, operator, file, &PluginBindings::NONE)?;
+    let report = crate::commands::runtime()?.block_on(async {
+        let starts = starts(&found).await?;
+        let effort = effort(settings);
+        anyhow::Ok(verify(&found.environments, &found.name, &starts, effort).await)
+    })?;
+    Ok(Verdict::played(file, Vec::new(), report))
 }
 
-/// The states to start from: every scenario of a specification with several seeds, or the scenarios of an environment.
-async fn starts(
-    found: &Found,
-    checked: Option<&Checked>,
-    seeds: u64,
-) -> anyhow::Result<Vec<Start>> {
-    let program = checked.and_then(|checked| checked.program.as_ref());
-    if let Some(program) = program {
-        return Ok(Start::for_program(program, seeds));
+fn effort(settings: &ForgeVerify) -> Effort {
+    Effort {
+        calls: settings.calls,
+        walks: settings.walks,
+        seed: settings.seed,
     }
+}
+
+/// The initial states of an environment that is no specification: its scenarios, or else its servers as they begin.
+async fn starts(found: &Found) -> anyhow::Result<Vec<Start>> {
     let scenarios = found.environments.scenarios(&found.name).await?;
     let mut all = Start::from_scenarios(scenarios);
     if all.is_empty() {
@@ -118,62 +127,4 @@ async fn starts(
         );
     }
     Ok(all)
-}
-
-/// The verdict on one file.
-#[derive(Debug, Serialize)]
-struct Verdict {
-    file: String,
-    sound: bool,
-    /// Findings of the static checks.
-    checks: Vec<rlf_specification::Finding>,
-    /// The verification by playing, if there was one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    played: Option<Report>,
-}
-
-impl Verdict {
-    fn show(&self) {
-        let verdict = if self.sound {
-            style("sound").green()
-        } else {
-            style("not sound").red()
-        };
-        let file = style(printable(&self.file)).bold();
-        if let Some(report) = &self.played {
-            let (loaded, calls) = (report.loaded, report.calls);
-            let operations = report.operations.len();
-            say!("{file}: {verdict} ({loaded} scenarios, {operations} operations, {calls} calls)");
-        } else {
-            say!("{file}: {verdict} (not played)");
-        }
-        for finding in &self.checks {
-            let text = printable(&finding.to_string());
-            say!("  {} {text}", label(finding.severity));
-        }
-        for finding in self.played.iter().flat_map(|report| &report.findings) {
-            let Finding {
-                place,
-                message,
-                mend,
-                times,
-                ..
-            } = finding;
-            let times = if *times > 1 {
-                format!(" ({times} times)")
-            } else {
-                String::new()
-            };
-            let text = format!("{place}: {message}{times}; {mend}");
-            say!("  {} {}", label(finding.severity), printable(&text));
-        }
-    }
-}
-
-/// The word for a severity, in its colour.
-pub(super) fn label(severity: Severity) -> console::StyledObject<&'static str> {
-    match severity {
-        Severity::Error => style("error  ").red(),
-        Severity::Warning => style("warning").yellow(),
-    }
 }

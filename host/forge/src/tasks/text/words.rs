@@ -27,7 +27,7 @@ pub fn noun(entity: &str) -> String {
 pub(super) fn is_label(field: &str) -> bool {
     matches!(
         field,
-        "name" | "title" | "full_name" | "label" | "subject" | "what" | "customer" | "recipient"
+        "name" | "title" | "full_name" | "label" | "subject" | "purpose" | "customer" | "recipient"
     )
 }
 
@@ -37,8 +37,7 @@ pub(super) fn is_person(field: &str) -> bool {
 }
 
 /// Names of fields and parameters that are no nouns, and the nouns that people would say.
-const NOUNS: [(&str, &str); 26] = [
-    ("what", "purpose"),
+const NOUNS: [(&str, &str); 25] = [
     ("name_part", "name"),
     ("open", "open amount"),
     ("left", "amount left"),

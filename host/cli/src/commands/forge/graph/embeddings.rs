@@ -7,14 +7,14 @@ use rlf_endpoint::{Endpoint, EndpointConfig};
 use rlf_forge::graph::{EmbedError, Embedder as _, Embeddings, Missing, Tool, Vectors};
 use serde_json::json;
 
-use crate::arguments::{Forge, ForgeGraph};
+use crate::arguments::{ForgeGraph, GroupOptions};
 use crate::display::printable;
 use crate::operator::Operator;
 
 /// The embeddings of the inputs and outputs of all tools. None after a dry run.
 pub(super) fn fetch(
     options: &ForgeGraph,
-    forge: &Forge,
+    forge: &GroupOptions,
     tools: &[Tool],
 ) -> anyhow::Result<Option<Embeddings>> {
     let operator = Operator::load(forge.config.as_deref())?;

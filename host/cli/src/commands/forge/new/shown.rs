@@ -90,7 +90,7 @@ impl WriteObserver for Shown {
 fn verdict(found: &Examination) -> String {
     let (loaded, all) = found.loaded;
     let played = format!(
-        "{loaded} of {all} scenarios, {} tools, {} calls",
+        "{loaded} of {all} initial states, {} tools, {} calls",
         found.tools, found.calls
     );
     let (errors, warnings) = (found.errors(), found.findings.len() - found.errors());

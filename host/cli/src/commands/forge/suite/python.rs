@@ -9,7 +9,7 @@ use rlf_forge::tasks::sandboxed::{Effort, observe};
 use rlf_plugins::python_environment::SCENARIOS_FILE;
 
 use super::Read;
-use crate::arguments::{Forge, PluginBindings};
+use crate::arguments::{GroupOptions, PluginBindings};
 use crate::commands::env::find;
 use crate::display::{printable, progress_bar};
 use crate::operator::Operator;
@@ -17,7 +17,7 @@ use crate::warning::warn;
 
 /// Observes the servers at a path: a folder of Python files, or one file. A server that cannot be observed is left out
 /// with a warning.
-pub(super) fn read(forge: &Forge, path: &Path) -> anyhow::Result<Read> {
+pub(super) fn read(forge: &GroupOptions, path: &Path) -> anyhow::Result<Read> {
     let operator = Operator::load(forge.config.as_deref())?;
     let plugins = forge.plugins.plugins.as_deref();
     let found = find(plugins, &operator, path, &PluginBindings::NONE)?;

@@ -1,0 +1,32 @@
+//! `rlf-host forge env export`: writes a specification as a Python file.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+use crate::commands::specification::program;
+
+pub(super) fn run(file: &Path, python: &Path) -> anyhow::Result<ExitCode> {
+    let program = program(file)?;
+    let text = program.to_python();
+    if python == Path::new("-") {
+        say!("{}", text.trim_end());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let name = &program.specification().name;
+    if python.file_name().and_then(|name| name.to_str()) != Some(&format!("{name}.py")) {
+        bail!(
+            "{}: the file of environment {name} has to be called {name}.py",
+            python.display()
+        );
+    }
+    rlf_files::write(python, text.as_bytes())
+        .with_context(|| format!("cannot write {}", python.display()))?;
+    say!(
+        "{}: {} operations",
+        python.display(),
+        program.specification().operations.len()
+    );
+    Ok(ExitCode::SUCCESS)
+}
