@@ -18,7 +18,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use rlf_forge::compose::Vocabulary;
 
-use super::{GroupOptions, MAX_COUNT};
+use super::GroupOptions;
 
 #[derive(Debug, Args)]
 pub(crate) struct Forge {

@@ -8,7 +8,7 @@ use rlf_forge::tasks::output::{self, Format, Naming, Written};
 use rlf_forge::tasks::{Folder, Suite, TaskRecord};
 use serde_json::json;
 
-use super::suite::of_folder;
+use super::suite::from_folder;
 use crate::arguments::TaskFormat;
 
 pub(super) fn run(
@@ -19,7 +19,7 @@ pub(super) fn run(
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
     let folder = Folder::new(folder);
-    let suite = of_folder(&folder)?;
+    let suite = from_folder(&folder)?;
     let tasks = folder
         .read_tasks()
         .context("`rlf-host forge tasks` has not finished this folder")?;
