@@ -3,6 +3,7 @@
 mod compose;
 mod export;
 mod graph;
+mod interpreter;
 mod new;
 mod prompts;
 mod rows;
