@@ -114,7 +114,7 @@ pub enum WriteError {
     #[error(transparent)]
     Ask(#[from] AskError),
     /// A file cannot be written or read.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot read or write {}: {source}", path.display())]
     Disk {
         /// The file.
         path: PathBuf,
@@ -233,9 +233,9 @@ impl Writer<'_> {
         if scenarios.is_empty() {
             return Ok(scenarios);
         }
-        let cannot = |why: String| WriteError::Disk {
+        let cannot = |why: String| WriteError::Unplayable {
             path: file.to_owned(),
-            source: io::Error::other(why),
+            why,
         };
         let environments = self.opener.open(file).await;
         let environments = environments.map_err(|error| cannot(error.to_string()))?;

@@ -3,22 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use rlf_dialogue::split::Split;
 use rlf_forge::rows::complexity_scaling::scale;
 use rlf_forge::rows::decompose::decompose;
 use rlf_forge::rows::deployment::deploy;
-use rlf_forge::rows::document::{Function, ParameterKind, Role, Toolset};
+use rlf_forge::rows::document::{Function, ParameterKind, Record, Role, Toolset};
 use rlf_forge::rows::document_generation::document;
 use rlf_forge::rows::facts::Facts;
 use rlf_forge::rows::function_integration::integrate;
 use rlf_forge::rows::generated_facts::generate_facts;
-use rlf_forge::rows::options::{Complexity, MAX_TOOLS, RowOptions, SCENARIOS, Split};
+use rlf_forge::rows::options::{Complexity, MAX_TOOLS, RowOptions, Scenario};
 use rlf_forge::rows::output::{demonstration, ftrl_row, task};
 use rlf_forge::rows::question::{Question, Source, Work};
 use rlf_forge::rows::rejection::Check;
 use rlf_forge::rows::row::Row;
 use serde_json::Value;
-
-const COMPLEXITIES: [Complexity; 3] = [Complexity::None, Complexity::Low, Complexity::Published];
 
 fn options(seed: u64, complexity: Complexity) -> RowOptions {
     RowOptions {
@@ -54,7 +53,7 @@ fn rows(seed: u64, complexity: Complexity, count: usize) -> Vec<Row> {
         .collect()
 }
 
-/// Every value that a step looks up, and the record that its tool has of it.
+/// Each look-up has one record in its tool, with the sub-answer.
 fn knows_every_step(toolset: &Toolset) {
     for (step, used) in toolset.question.steps.iter().zip(&toolset.uses) {
         let document = &toolset.documents[*used];
@@ -70,9 +69,8 @@ fn knows_every_step(toolset: &Toolset) {
             .question
             .value(&step.sources[0])
             .expect("an earlier step");
-        let is_it = |record: &&rlf_forge::rows::document::Record| {
-            record.subject == subject && record.attribute == lookup.relation
-        };
+        let is_it =
+            |record: &&Record| record.subject == subject && record.attribute == lookup.relation;
         let known: Vec<_> = table.records.iter().filter(is_it).collect();
         assert_eq!(known.len(), 1, "{document:?}");
         assert_eq!(known[0].value, step.answer);
@@ -123,8 +121,8 @@ proptest! {
     }
 
     #[test]
-    fn stages_keep_a_tool_for_every_step(seed in any::<u64>(), which in 0..COMPLEXITIES.len()) {
-        let options = options(seed, COMPLEXITIES[which]);
+    fn stages_keep_a_tool_for_every_step(seed in any::<u64>(), which in 0..Complexity::ALL.len()) {
+        let options = options(seed, Complexity::ALL[which]);
         let facts = generate_facts(seed, options.count);
         for question in questions(&facts, &options, 8) {
             let steps = question.steps.len();
@@ -142,8 +140,8 @@ proptest! {
     }
 
     #[test]
-    fn deployed_calls_fit_their_schemas_and_tools_their_sizes(seed in any::<u64>(), which in 0..COMPLEXITIES.len()) {
-        let complexity = COMPLEXITIES[which];
+    fn deployed_calls_fit_their_schemas_and_tools_their_sizes(seed in any::<u64>(), which in 0..Complexity::ALL.len()) {
+        let complexity = Complexity::ALL[which];
         for row in rows(seed, complexity, 8) {
             prop_assert!((1..=MAX_TOOLS).contains(&row.tools.len()));
             for call in &row.calls {
@@ -162,7 +160,7 @@ proptest! {
 
 #[test]
 fn the_same_seed_makes_the_same_rows() {
-    for complexity in COMPLEXITIES {
+    for complexity in Complexity::ALL {
         assert_eq!(rows(7, complexity, 12), rows(7, complexity, 12));
     }
     assert_ne!(rows(7, Complexity::None, 4), rows(8, Complexity::None, 4));
@@ -195,7 +193,7 @@ fn no_entity_and_no_tool_is_in_two_splits() {
 
 #[test]
 fn a_row_has_the_fields_of_ftrls_rows() {
-    for (row, scenario) in rows(1, Complexity::Published, 4).iter().zip(SCENARIOS) {
+    for (row, scenario) in rows(1, Complexity::Published, 4).iter().zip(Scenario::ALL) {
         let written = ftrl_row(row);
         let fields: Vec<&String> = written.as_object().expect("an object").keys().collect();
         assert_eq!(
@@ -283,7 +281,10 @@ fn tools_that_are_too_long_are_rejected_with_their_size() {
     let question = questions(&facts, &options, 1).remove(0);
     let mut toolset = document(question, &facts, &options);
     toolset.documents[0].description = "long ".repeat(4_000);
-    let (check, reason) = deploy(toolset, &options).expect_err("it is too long");
-    assert_eq!(check, Check::Size);
-    assert!(reason.contains("8000 characters are allowed"), "{reason}");
+    let found = deploy(toolset, &options).expect_err("it is too long");
+    assert_eq!(found.check, Check::Size);
+    assert!(
+        found.reason.contains("8000 characters are allowed"),
+        "{found:?}"
+    );
 }

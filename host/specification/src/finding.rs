@@ -88,11 +88,11 @@ impl Kind {
     }
 }
 
-/// One finding.
+/// One finding. Its kind is one of these checks, unless it says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct Finding<K = Kind> {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: K,
     /// Its severity.
     pub severity: Severity,
     /// The place, as a JSON pointer: `/operations/2/preconditions/0/require`.
@@ -130,7 +130,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl<K> fmt::Display for Finding<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(line) = self.line {
             write!(f, "line {line}, ")?;

@@ -1,86 +1,53 @@
 //! Names: which are allowed, and the one that was probably meant.
 
-/// Words that are no names: they mean something in expressions or in the exported Python file.
-const RESERVED: [&str; 78] = [
-    "and",
+/// Python's keywords in lower case, and the functions and types that generated Python uses.
+const PYTHON_WORDS: [&str; 47] = [
+    "all", "and", "any", "as", "assert", "async", "await", "bool", "break", "class", "continue",
+    "def", "del", "dict", "elif", "else", "except", "false", "finally", "float", "for", "from",
+    "global", "if", "import", "in", "int", "is", "lambda", "len", "list", "max", "min", "nonlocal",
+    "not", "or", "pass", "raise", "return", "str", "sum", "true", "try", "type", "while", "with",
+    "yield",
+];
+
+/// Further words that are no names: they mean something in expressions or in the exported Python file.
+const RESERVED: [&str; 31] = [
+    "abs",
     "api",
-    "as",
-    "assert",
-    "async",
-    "await",
-    "bool",
-    "break",
-    "class",
     "const",
-    "continue",
     "copy",
     "datetime",
-    "def",
-    "del",
-    "dict",
-    "elif",
-    "else",
-    "except",
-    "false",
-    "finally",
-    "float",
-    "for",
-    "from",
     "function",
-    "global",
-    "if",
-    "import",
-    "in",
-    "int",
-    "is",
     "json",
-    "lambda",
-    "len",
     "let",
-    "list",
     "load_scenario",
     "loop",
     "math",
-    "max",
     "mcp",
-    "min",
     "model",
     "model_dump",
     "namespace",
-    "nonlocal",
-    "not",
+    "next",
     "null",
     "object",
-    "or",
     "package",
-    "pass",
     "print",
-    "raise",
-    "return",
     "save_scenario",
     "scenario",
+    "schema",
     "self",
     "set",
     "sorted",
     "sorted_by",
     "state",
-    "str",
-    "sum",
-    "true",
-    "try",
-    "type",
+    "validate",
     "var",
     "void",
-    "while",
-    "with",
-    "yield",
-    "all",
-    "any",
-    "abs",
-    "next",
-    "schema",
-    "validate",
 ];
+
+/// True if a text is a keyword of Python in lower case, or a function or type that generated Python uses.
+pub fn is_python_word(text: &str) -> bool {
+    PYTHON_WORDS.contains(&text)
+}
 
 /// Maximum length of a name.
 pub(crate) const MAX_NAME: usize = 40;
@@ -97,8 +64,7 @@ pub(crate) fn problem(name: &str) -> Option<String> {
             "`{name}` is no name: use at most {MAX_NAME} lower-case letters, digits and `_`, a letter first"
         ));
     }
-    RESERVED
-        .contains(&name)
+    (is_python_word(name) || RESERVED.contains(&name))
         .then(|| format!("`{name}` is a reserved word"))
 }
 

@@ -4,6 +4,7 @@ mod compose;
 mod export;
 mod export_python;
 mod graph;
+mod interpreter;
 mod model;
 mod new;
 mod prompts;

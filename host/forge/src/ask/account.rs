@@ -75,15 +75,15 @@ impl Spent {
 /// Prices of a million tokens, in any currency.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Price {
-    /// Of questions.
+    /// The price of questions.
     pub prompt: f64,
-    /// Of answers.
+    /// The price of answers.
     pub answer: f64,
 }
 
 impl Price {
     /// The cost of so many tokens of questions and answers.
-    pub fn of(&self, prompt_tokens: u64, answer_tokens: u64) -> f64 {
+    pub fn cost(&self, prompt_tokens: u64, answer_tokens: u64) -> f64 {
         (prompt_tokens as f64 * self.prompt + answer_tokens as f64 * self.answer) / 1e6
     }
 }

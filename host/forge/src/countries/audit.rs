@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rlf_dialogue::split::Split;
 
-use super::demonstrator::CountryDemonstrator;
 use super::split::words;
 use super::tasks::{CountryTasks, Stage};
 
@@ -174,20 +173,16 @@ impl CountryTasks {
         Coverage { tokens, rare }
     }
 
-    /// Solves a task with this module's own reading of the tools.
+    /// The texts of a task, solved with this module's own reading of the tools.
     fn transcript(&self, split: Split, stage: Stage, index: u64) -> Transcript {
         let (_, question) = self.question(split, stage, index);
-        let mut demonstrator = CountryDemonstrator::new(&question, self.table());
         let mut transcript = Transcript {
             read: vec![question.words(self.table())],
             written: Vec::new(),
         };
-        let mut observations = Vec::new();
-        // One observation is made for each call, so the demonstrator has nothing to refuse.
-        while let Ok(Some(turn)) = demonstrator.next_turn(&observations) {
-            observations = turn.calls().iter().map(|call| self.execute(call)).collect();
-            transcript.read.extend(observations.iter().cloned());
+        for (turn, observations) in self.solve(&question) {
             transcript.written.push(turn.to_hermes());
+            transcript.read.extend(observations);
         }
         transcript
     }

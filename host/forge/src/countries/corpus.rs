@@ -2,7 +2,6 @@
 
 use rlf_dialogue::split::Split;
 
-use super::demonstrator::CountryDemonstrator;
 use super::tasks::{CountryTasks, Stage};
 
 /// Replaces a name. A digit is always a token of its own, so no merge forms around it.
@@ -20,13 +19,10 @@ impl CountryTasks {
         let number = |index| [(Stage::Sft, index), (Stage::Rl, index)];
         (0..tasks).flat_map(number).map(|(stage, index)| {
             let (_, question) = self.question(Split::Train, stage, index);
-            let mut demonstrator = CountryDemonstrator::new(&question, self.table());
             let mut texts = vec![question.words(self.table())];
-            let mut observations = Vec::new();
-            while let Ok(Some(turn)) = demonstrator.next_turn(&observations) {
-                observations = turn.calls().iter().map(|call| self.execute(call)).collect();
+            for (turn, observations) in self.solve(&question) {
                 texts.extend(turn.bodies());
-                texts.extend(observations.iter().cloned());
+                texts.extend(observations);
             }
             let reached = question
                 .facts()

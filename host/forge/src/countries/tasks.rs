@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::arithmetic;
 use super::config::{CountriesConfig, CountriesConfigError, KindShares};
-use super::demonstrator::{CountryDemonstrator, DemonstrationError};
+use super::demonstrator::{CountryDemonstrator, DemonstratedTurn, DemonstrationError};
 use super::draws::Draws;
 use super::facts::{self, Country, CountryTableError};
 use super::kind::QuestionKind;
@@ -171,6 +171,19 @@ impl CountryTasks {
             },
             other => format!("no tool {other}"),
         }
+    }
+
+    /// The turns that solve a question, each with the observations of its calls, by this module's own reading of the tools.
+    pub(crate) fn solve(&self, question: &Question) -> Vec<(DemonstratedTurn, Vec<String>)> {
+        let mut demonstrator = CountryDemonstrator::new(question, &self.table);
+        let mut turns = Vec::new();
+        let mut observations = Vec::new();
+        // One observation is made for each call, so the demonstrator has nothing to refuse.
+        while let Ok(Some(turn)) = demonstrator.next_turn(&observations) {
+            observations = turn.calls().iter().map(|call| self.execute(call)).collect();
+            turns.push((turn, observations.clone()));
+        }
+        turns
     }
 
     /// Asks the same questions over another table of the same size.

@@ -5,14 +5,15 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use super::error::RowsError;
-use super::rejection::Rejection;
+use super::rejection::{Finding, Rejection};
+use super::stage::Stage;
 
 /// Version of all schemas. An artefact of another version is made again.
-pub const VERSION: u32 = 1;
+const VERSION: u32 = 1;
 
 /// The first line of an artefact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +21,7 @@ pub const VERSION: u32 = 1;
 pub struct Header {
     /// `rlf-forge/rows/NAME`.
     pub schema: String,
-    /// [`VERSION`].
+    /// Version of the schema.
     pub version: u32,
     /// A hash of the options and of the artefacts that it was made from.
     pub key: String,
@@ -46,6 +47,16 @@ pub enum Line<T> {
     Rejected(Rejection),
 }
 
+impl<T> Line<T> {
+    /// The line of an item that a stage made or rejected.
+    pub(crate) fn new(made: Result<T, Finding>, id: String, stage: Stage) -> Self {
+        match made {
+            Ok(item) => Self::Item(item),
+            Err(finding) => Self::Rejected(finding.rejects(id, stage)),
+        }
+    }
+}
+
 /// The header of an artefact. None if there is no file, or its first line is no header.
 pub(crate) fn header(path: &Path) -> Option<Header> {
     let mut first = String::new();
@@ -55,16 +66,61 @@ pub(crate) fn header(path: &Path) -> Option<Header> {
     serde_json::from_str(&first).ok()
 }
 
+/// One line of a file, not yet read as JSON.
+pub(crate) struct Raw {
+    pub(crate) text: String,
+    /// Its number, from 1.
+    number: usize,
+}
+
+impl Raw {
+    /// The line as JSON. `path` is its file.
+    pub(crate) fn parse<T: DeserializeOwned>(&self, path: &Path) -> Result<T, RowsError> {
+        serde_json::from_str(&self.text).map_err(|error| RowsError::line(path, self.number, &error))
+    }
+
+    /// The item of the line, which must not have a rejection.
+    pub(crate) fn item<T: DeserializeOwned>(&self, path: &Path) -> Result<T, RowsError> {
+        match self.parse(path)? {
+            Line::Item(item) => Ok(item),
+            Line::Rejected(_) => Err(RowsError::line(path, self.number, &"it has no item")),
+        }
+    }
+}
+
+/// The lines of a file after its header.
+pub(crate) fn raw_lines(
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<Raw, RowsError>> + use<>, RowsError> {
+    let place = path.to_owned();
+    let reader = BufReader::new(File::open(path).map_err(|source| RowsError::read(path, source))?);
+    let numbered = (1..).zip(reader.lines()).skip(1);
+    Ok(numbered.map(move |(number, text)| match text {
+        Ok(text) => Ok(Raw { text, number }),
+        Err(source) => Err(RowsError::read(&place, source)),
+    }))
+}
+
 /// The lines of an artefact after its header.
 pub(crate) fn lines<T: DeserializeOwned>(
     path: &Path,
 ) -> Result<impl Iterator<Item = Result<Line<T>, RowsError>> + use<T>, RowsError> {
     let place = path.to_owned();
-    let reader = BufReader::new(File::open(path).map_err(|source| RowsError::read(path, source))?);
-    let numbered = (1..).zip(reader.lines()).skip(1);
-    Ok(numbered.map(move |(number, line)| {
-        let line = line.map_err(|source| RowsError::read(&place, source))?;
-        serde_json::from_str(&line).map_err(|error| RowsError::line(&place, number, &error))
+    Ok(raw_lines(path)?.map(move |line| line?.parse(&place)))
+}
+
+/// The lines of an artefact that have an item, as they are in the file.
+pub(crate) fn raw_items(
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<Raw, RowsError>> + use<>, RowsError> {
+    let place = path.to_owned();
+    let is_item = move |line: &Raw| {
+        let line = line.parse::<Line<IgnoredAny>>(&place);
+        line.map(|line| matches!(line, Line::Item(_)))
+    };
+    Ok(raw_lines(path)?.filter_map(move |line| {
+        let kept = line.and_then(|line| Ok(is_item(&line)?.then_some(line)));
+        kept.transpose()
     }))
 }
 
@@ -74,23 +130,30 @@ pub(crate) fn write<T: Serialize>(
     header: &Header,
     lines: impl Iterator<Item = Result<Line<T>, RowsError>>,
 ) -> Result<(), RowsError> {
-    let mut failed = None;
-    let written = rlf_files::write_with(path, |out| {
-        line(out, header)?;
+    write_with(path, |out| {
+        line(out, header).map_err(|source| RowsError::write(path, source))?;
         for one in lines {
-            match one {
-                Ok(one) => line(out, &one)?,
-                Err(error) => {
-                    failed = Some(error);
-                    return Err(io::ErrorKind::Other.into());
-                }
-            }
+            line(out, &one?).map_err(|source| RowsError::write(path, source))?;
         }
         Ok(())
+    })
+}
+
+/// Writes a file whole. If `fill` fails, the old file stays.
+pub(crate) fn write_with(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<(), RowsError>,
+) -> Result<(), RowsError> {
+    let mut failed = None;
+    let written = rlf_files::write_with(path, |out| {
+        fill(out).map_err(|error| {
+            failed = Some(error);
+            io::ErrorKind::Other.into()
+        })
     });
-    match (failed, written) {
-        (Some(error), _) => Err(error),
-        (None, written) => written.map_err(|source| RowsError::write(path, source)),
+    match failed {
+        Some(error) => Err(error),
+        None => written.map_err(|source| RowsError::write(path, source)),
     }
 }
 
@@ -121,6 +184,6 @@ pub(crate) fn key(parts: &[&str]) -> String {
 }
 
 /// The file of an artefact.
-pub(crate) fn file(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!("{name}.jsonl"))
+pub(crate) fn file(folder: &Path, stage: Stage) -> PathBuf {
+    folder.join(format!("{}.jsonl", stage.artefact()))
 }

@@ -9,15 +9,17 @@ use std::collections::BTreeSet;
 use rlf_random::Key;
 use serde_json::Value;
 
+use super::decompose::without_subject;
 use super::document::{
-    Attribute, Document, Form, Function, Parameter, ParameterKind, Role, Toolset,
+    Attribute, Document, Form, Function, Parameter, ParameterKind, Record, Role, Toolset,
 };
 use super::draw::{between, chance, pick, root, weighted};
 use super::facts::{Facts, Relation, with_article};
 use super::function_integration::{add_records, generalise};
 use super::matching::contains;
-use super::options::{Complexity, RowOptions};
-use super::question::Question;
+use super::options::{Complexity, MAX_TOOLS, RowOptions};
+use super::question::{Question, Work};
+use super::tool_names::identifier;
 
 /// Number of records from which a tool gets no further ones.
 const MAX_RECORDS: usize = 12;
@@ -44,14 +46,12 @@ pub fn scale(toolset: Toolset, facts: &Facts, options: &RowOptions) -> Toolset {
     for (number, document) in documents.iter_mut().enumerate() {
         scaling.scale(document, key.named("tool").at(number as u64), &mut taken);
     }
-    let mut used: BTreeSet<String> = BTreeSet::new();
-    for attribute in documents
+    let used: BTreeSet<String> = documents
         .iter()
         .filter_map(Document::table)
         .flat_map(|table| &table.attributes)
-    {
-        used.insert(attribute.name.clone());
-    }
+        .map(|attribute| attribute.name.clone())
+        .collect();
     let count = scaling.distractor_count(documents.len(), key.named("count"));
     let relations = distractors::choose(&question, facts, &used, count, key.named("distractors"));
     for (number, relation) in relations.into_iter().enumerate() {
@@ -105,7 +105,7 @@ impl Scaling<'_> {
         } else {
             between(key, 3, 7)
         };
-        wanted.min(super::options::MAX_TOOLS.saturating_sub(tools))
+        wanted.min(MAX_TOOLS.saturating_sub(tools))
     }
 
     fn scale(&self, document: &mut Document, key: Key, taken: &mut BTreeSet<String>) {
@@ -144,7 +144,7 @@ impl Scaling<'_> {
         let steps = &self.question.steps;
         let is_asked = |relation: &Relation| {
             steps.iter().any(|step| {
-                matches!(&step.work, super::question::Work::Lookup(lookup) if lookup.relation == relation.name)
+                matches!(&step.work, Work::Lookup(lookup) if lookup.relation == relation.name)
             })
         };
         let mut others: Vec<&Relation> = self
@@ -162,7 +162,7 @@ impl Scaling<'_> {
         for relation in others.into_iter().take(between(key.named("count"), 1, 3)) {
             table.attributes.push(Attribute {
                 name: relation.name.clone(),
-                about: super::decompose::without_subject(&relation.noun, &relation.kind),
+                about: without_subject(&relation.noun, &relation.kind),
                 gives: relation.target.described(),
             });
             let mut records = Vec::new();
@@ -178,7 +178,7 @@ impl Scaling<'_> {
                 let Some(fact) = fact.filter(|fact| self.is_harmless(&fact.object)) else {
                     continue;
                 };
-                records.push(super::document::Record {
+                records.push(Record {
                     subject: subject.clone(),
                     attribute: relation.name.clone(),
                     value: fact.object.clone(),
@@ -242,7 +242,7 @@ fn reshape_subject(document: &mut Document, key: Key) {
         }
         2 => {
             let subject = &mut document.parameters[place];
-            subject.name = format!("{}_names", super::tool_names::identifier(&kind));
+            subject.name = format!("{}_names", identifier(&kind));
             subject.kind = ParameterKind::Texts;
             subject.description =
                 format!("Full names of one or more things of the kind {words}; usually one name.");

@@ -3,20 +3,22 @@
 mod chain;
 mod wording;
 
+use rlf_dialogue::split::Split;
 use rlf_random::Key;
 
 use super::draw::{chance, pick, root, weighted};
 use super::facts::{Fact, Facts, Relation};
-use super::options::{RowOptions, Scenario, Split};
+use super::matching::{plain, triviality};
+use super::options::{RowOptions, Scenario, split_of_tenth};
 use super::question::{Lookup, Operation, Question, Source, Step, Work};
-use super::rejection::Check;
+use super::rejection::{Check, Finding};
 
 pub(crate) use self::wording::without_subject;
 
 /// Number of draws of a question before a candidate is given up.
 const ATTEMPTS: u64 = 60;
 
-/// How likely chains of 2, 3, .. sub-answers are: the longer, the rarer.
+/// Weights of chains of 2, 3, .. sub-answers: the longer, the rarer.
 const MULTI_HOP: [u32; 9] = [5, 5, 5, 4, 4, 3, 2, 1, 1];
 
 /// The way in which the ends of parallel branches become one answer.
@@ -30,16 +32,12 @@ enum Combination {
     Least,
 }
 
-/// Makes candidate number `index`. The error is the check that no draw passed, and why.
-pub fn decompose(
-    facts: &Facts,
-    options: &RowOptions,
-    index: usize,
-) -> Result<Question, (Check, String)> {
+/// Makes candidate number `index`. The error is the check that no draw passed.
+pub fn decompose(facts: &Facts, options: &RowOptions, index: usize) -> Result<Question, Finding> {
     let key = root(options.seed).named("decompose").at(index as u64);
     let scenario = options.scenarios[index % options.scenarios.len().max(1)];
-    let split = Split::of_tenth(key.named("split").below(0, 10));
-    let mut why = (
+    let split = split_of_tenth(key.named("split").below(0, 10));
+    let mut why = Finding::new(
         Check::NoQuestion,
         format!("the graph has no {scenario} question in the split {split}"),
     );
@@ -64,25 +62,20 @@ pub fn decompose(
         };
         match trivial(&question) {
             None => return Ok(question),
-            Some(reason) => why = (Check::Trivial, reason),
+            Some(finding) => why = finding,
         }
     }
     Err(why)
 }
 
-/// The reason why a question says one of its answers, or an answer is found anywhere.
-pub(crate) fn trivial(question: &Question) -> Option<String> {
-    let plain = super::matching::plain(&question.question);
-    let answers = question.steps.iter().map(|step| step.answer.as_str());
-    for answer in answers.chain([question.answer.as_str()]) {
-        if let Some(reason) = super::matching::is_trivial(answer) {
-            return Some(reason);
-        }
-        if super::matching::contains_parts(&plain, answer) {
-            return Some(format!("the question states the answer {answer:?}"));
-        }
-    }
-    None
+/// The finding that a question states one of its answers, or that an answer is found anywhere.
+pub(crate) fn trivial(question: &Question) -> Option<Finding> {
+    let said = plain(&question.question);
+    let answers = question.steps.iter().map(|step| &step.answer);
+    let reason = answers
+        .chain([&question.answer])
+        .find_map(|answer| triviality(&said, answer))?;
+    Some(Finding::new(Check::Trivial, reason))
 }
 
 /// One draw of a question.

@@ -10,12 +10,12 @@ use super::draw::root;
 use super::options::{MAX_TOOLS, RowOptions};
 use super::output::tools_text;
 use super::question::{Question, Step, Work};
-use super::rejection::Check;
+use super::rejection::{Check, Finding};
 use super::row::{GoldCall, Row, RowTool};
 
 /// Makes the row of a question. Distractors that would make the tools too long are left out. The error is the check that
-/// the row fails, and why.
-pub fn deploy(toolset: Toolset, options: &RowOptions) -> Result<Row, (Check, String)> {
+/// the row fails.
+pub fn deploy(toolset: Toolset, options: &RowOptions) -> Result<Row, Finding> {
     let key = root(options.seed)
         .named("deploy")
         .named(&toolset.question.id);
@@ -45,7 +45,7 @@ pub fn deploy(toolset: Toolset, options: &RowOptions) -> Result<Row, (Check, Str
         let needed = |tool: &RowTool| calls.iter().any(|call| call.tool == tool.name);
         let Some(superfluous) = tools.iter().rposition(|tool| !needed(tool)) else {
             let (count, length) = (tools.len(), tools_text(&tools).len());
-            return Err((
+            return Err(Finding::new(
                 Check::Size,
                 format!(
                     "its {count} tools have {length} characters; {MAX_TOOLS} tools and {most} characters are allowed"
@@ -70,11 +70,8 @@ fn gold_call(
     question: &Question,
     step: &Step,
     document: Option<&Document>,
-) -> Result<GoldCall, (Check, String)> {
-    let malformed = |what: &str| {
-        let reason = format!("the step {:?} {what}", step.question);
-        (Check::Malformed, reason)
-    };
+) -> Result<GoldCall, Finding> {
+    let malformed = |what: &str| Finding::malformed(format!("the step {:?} {what}", step.question));
     let document = document.ok_or_else(|| malformed("has no tool"))?;
     let values: Vec<&str> = step
         .sources

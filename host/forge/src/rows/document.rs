@@ -1,4 +1,4 @@
-//! The documentation of tools, as the stages pass it on, with what each tool knows.
+//! The documentation of tools, as the stages pass it on, with the records of each tool.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ pub struct Toolset {
     pub uses: Vec<usize>,
 }
 
-/// One tool: what a model reads about it, and what it does.
+/// One tool: the text that a model reads about it, and its function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
@@ -27,16 +27,16 @@ pub struct Document {
     pub description: String,
     /// Its parameters, the required ones first.
     pub parameters: Vec<Parameter>,
-    /// What it does.
+    /// Its function.
     pub function: Function,
     /// The form of its results.
     pub form: Form,
-    /// Whether no step uses it.
+    /// True if no step uses it.
     #[serde(default)]
     pub distractor: bool,
 }
 
-/// What a tool does.
+/// The function of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Function {
@@ -52,9 +52,9 @@ pub enum Function {
 pub struct Table {
     /// Kind of the subjects.
     pub kind: String,
-    /// What it knows about a subject.
+    /// The things that it knows about a subject.
     pub attributes: Vec<Attribute>,
-    /// What it knows.
+    /// The values that it knows.
     pub records: Vec<Record>,
 }
 
@@ -106,7 +106,7 @@ pub struct Parameter {
     pub kind: ParameterKind,
     /// Its use.
     pub role: Role,
-    /// Whether a call must give it.
+    /// True if a call must give it.
     #[serde(default)]
     pub required: bool,
     /// The value if it is not given.
@@ -152,7 +152,7 @@ pub enum Role {
     Numbers,
     /// The operation of a calculation.
     Operation,
-    /// Whether the result has more words.
+    /// A switch for more words in the result.
     Details,
     /// The form of the result, `plain` or `json`.
     Format,
@@ -160,7 +160,7 @@ pub enum Role {
     Extra,
 }
 
-/// What a gold call asks for.
+/// The wish of a gold call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Asked<'a> {
     /// An attribute of a subject.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rlf_dialogue::split::Split;
 use rlf_random::Key;
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use super::document::{
 use super::draw::{between, pick, root};
 use super::facts::{Facts, with_article};
 use super::matching::contains;
-use super::options::{RowOptions, Split};
+use super::options::RowOptions;
 use super::question::{Lookup, OPERATIONS, Question, Step, Work};
 use super::tool_names::{calculator_name, lookup_name, parameter_name};
 
@@ -95,7 +96,7 @@ pub(crate) fn other_records(
     records
 }
 
-/// Whether no step is about this subject, and no sub-answer could be found in this value.
+/// True if no step is about this subject, and no sub-answer could be found in this value.
 fn is_foreign(question: &Question, subject: &str, value: &str) -> bool {
     let is_subject = |step: &Step| {
         let mut sources = step.sources.iter();

@@ -24,14 +24,14 @@ pub enum RowsError {
         /// The system's error.
         source: io::Error,
     },
-    /// A line that is not what it has to be.
+    /// A line cannot be used.
     #[error("{}:{line}: {problem}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong, and how to mend it.
+        /// The mistake, with advice to mend it.
         problem: String,
     },
     /// A file without anything that can be used.
@@ -39,7 +39,7 @@ pub enum RowsError {
     Empty {
         /// The file.
         path: PathBuf,
-        /// What it lacks.
+        /// The thing that it lacks.
         problem: &'static str,
     },
     /// Options that contradict each other.

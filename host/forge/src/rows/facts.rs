@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rlf_dialogue::split::Split;
 use serde::{Deserialize, Serialize};
 
-use super::options::Split;
-
-/// The type of what a relation leads to.
+/// The type of a relation's objects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -52,7 +51,7 @@ pub(crate) fn with_article(word: &str) -> String {
     format!("{} {word}", if vowel { "an" } else { "a" })
 }
 
-/// A relation: what it leads from and to, and how sentences and tools speak of it.
+/// A relation: its ends, and its words in sentences and names of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Relation {
@@ -60,7 +59,7 @@ pub struct Relation {
     pub name: String,
     /// Kind of the subjects.
     pub kind: String,
-    /// What it leads to.
+    /// The type of its objects.
     pub target: Target,
     /// A phrase for the object, with `{}` for the subject: `the city where {} was born`.
     pub noun: String,
@@ -78,7 +77,7 @@ pub struct Entity {
     pub name: String,
     /// Its kind.
     pub kind: String,
-    /// Whether sentences say "the" before the name.
+    /// True if sentences say "the" before the name.
     #[serde(default)]
     pub article: bool,
     /// Its split.

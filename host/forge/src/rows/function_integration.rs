@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use rlf_dialogue::split::Split;
 use rlf_random::Key;
 use serde_json::Value;
 
-use super::document::{Document, Function, Parameter, ParameterKind, Role, Table, Toolset};
+use super::document::{Document, Function, Parameter, ParameterKind, Record, Role, Table, Toolset};
 use super::draw::{chance, pick, root};
 use super::facts::with_article;
-use super::options::{Complexity, RowOptions, Split};
+use super::options::{Complexity, RowOptions};
 use super::tool_names::lookup_name;
 
 /// Merges tools.
@@ -60,7 +61,7 @@ pub fn integrate(toolset: Toolset, options: &RowOptions) -> Toolset {
     }
 }
 
-/// Whether two tools do the same, so that nobody could say which to use.
+/// True if two tools do the same, so that nobody could say which to use.
 fn are_same(one: &Document, other: &Document) -> bool {
     match (&one.function, &other.function) {
         (Function::Lookup(one), Function::Lookup(other)) => {
@@ -72,7 +73,7 @@ fn are_same(one: &Document, other: &Document) -> bool {
     }
 }
 
-/// Whether two tools look up things about the same kind of subject.
+/// True if two tools look up things about the same kind of subject.
 fn are_related(one: &Document, other: &Document) -> bool {
     matches!((&one.function, &other.function), (Function::Lookup(one), Function::Lookup(other)) if one.kind == other.kind)
 }
@@ -94,9 +95,9 @@ fn merge(into: &mut Document, other: Document) {
 }
 
 /// Adds records. A record about something that is known already is left out.
-pub(crate) fn add_records(table: &mut Table, records: Vec<super::document::Record>) {
+pub(crate) fn add_records(table: &mut Table, records: Vec<Record>) {
     for record in records {
-        let is_known = |known: &super::document::Record| {
+        let is_known = |known: &Record| {
             known.attribute == record.attribute
                 && known.subject.to_lowercase() == record.subject.to_lowercase()
         };

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rlf_dialogue::split::Split;
 use rlf_random::Key;
 use rlf_specification::date;
 
 use super::draw::{between, chance, pick, root};
 use super::facts::{Entity, Fact, Facts, Relation, Target};
 use super::library::{Kind, Shape, kinds, words};
-use super::options::Split;
+use super::options::split_of_tenth;
 
 /// Least and largest number of entities of each kind.
 const ENTITIES: std::ops::RangeInclusive<usize> = 60..=900;
@@ -31,7 +32,7 @@ pub fn generate_facts(seed: u64, rows: usize) -> Facts {
             name,
             kind: kind.name.clone(),
             article: kind.article,
-            split: Split::of_tenth(index as u64 % 10),
+            split: split_of_tenth(index as u64 % 10),
         }));
     }
     let relations: Vec<Relation> = kinds()

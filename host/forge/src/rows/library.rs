@@ -12,7 +12,7 @@ pub(super) struct Kind {
     pub(super) name: String,
     /// Patterns of names, with lists of words in braces.
     pub(super) names: Vec<String>,
-    /// Whether sentences say "the" before a name.
+    /// True if sentences say "the" before a name.
     #[serde(default)]
     pub(super) article: bool,
     pub(super) relations: Vec<Shape>,

@@ -6,30 +6,44 @@ pub(crate) fn plain(text: &str) -> String {
     text.trim().to_owned()
 }
 
-/// Whether an output contains every part of an answer. `", "` separates the parts.
+/// True if an output contains every part of an answer. `", "` separates the parts.
 pub(crate) fn contains(output: &str, answer: &str) -> bool {
-    contains_parts(&plain(output), answer)
+    plain_contains(&plain(output), answer)
 }
 
 /// Like [`contains`], for a text that is plain already.
-pub(crate) fn contains_parts(plain_output: &str, answer: &str) -> bool {
+pub(crate) fn plain_contains(plain_output: &str, answer: &str) -> bool {
     answer
         .split(", ")
         .all(|part| plain_output.contains(&plain(part)))
 }
 
 /// The least number of characters of each part of an answer. Shorter ones are found in most texts: 5 in 15.
-pub(crate) const MIN_PART: usize = 3;
+const MIN_PART: usize = 3;
 
-/// The reason why an answer would be found in texts that do not state it. None if it would not.
-pub(crate) fn is_trivial(answer: &str) -> Option<String> {
-    let short = answer
+/// The part of an answer that is so short that texts contain it by chance.
+fn short_part(answer: &str) -> Option<String> {
+    answer
         .split(", ")
         .map(plain)
-        .find(|part| part.chars().count() < MIN_PART)?;
-    Some(format!(
-        "{answer:?} has the part {short:?}, which is shorter than {MIN_PART} characters and so is found in most texts"
-    ))
+        .find(|part| part.chars().count() < MIN_PART)
+}
+
+/// True if texts that do not state the answer may contain it by chance.
+pub(crate) fn is_short(answer: &str) -> bool {
+    short_part(answer).is_some()
+}
+
+/// The reason why nobody needs a tool to give this answer: it is found anywhere, or the question, in its plain form,
+/// states it.
+pub(crate) fn triviality(plain_question: &str, answer: &str) -> Option<String> {
+    if let Some(short) = short_part(answer) {
+        return Some(format!(
+            "{answer:?} has the part {short:?}, which is shorter than {MIN_PART} characters and so is found in most texts"
+        ));
+    }
+    plain_contains(plain_question, answer)
+        .then(|| format!("the question states the answer {answer:?}"))
 }
 
 #[cfg(test)]
@@ -42,8 +56,16 @@ mod tests {
         assert!(contains("ROME in italy", "Rome, Italy"));
         assert!(!contains("Rome", "Rome, Italy"));
         assert!(contains("15", "5"));
-        assert!(is_trivial("5").is_some() && is_trivial("").is_some());
-        assert!(is_trivial("Rome, x").is_some());
-        assert!(is_trivial("128").is_none() && is_trivial("Rome").is_none());
+    }
+
+    #[test]
+    fn short_and_stated_answers_are_trivial() {
+        assert!(is_short("5") && is_short("") && is_short("Rome, x"));
+        assert!(!is_short("128") && !is_short("Rome"));
+        assert_eq!(triviality("who wrote faust?", "Goethe"), None);
+        for (answer, says) in [("57", "shorter than 3"), ("Faust", "the question states")] {
+            let said = triviality("who wrote faust?", answer).expect("a reason");
+            assert!(said.contains(says), "{said}");
+        }
     }
 }

@@ -1,8 +1,10 @@
-//! The options of a run: how many rows, of which scenarios, and how complex their tools are.
+//! The options of a run: the number of rows, their scenarios, and the complexity of their tools.
 
 use std::fmt;
 use std::str::FromStr;
 
+use rlf_dialogue::split::Split;
+use rlf_random::{Key, Purpose};
 use serde::{Deserialize, Serialize};
 
 /// The four scenarios of FTRL.
@@ -19,15 +21,15 @@ pub enum Scenario {
     ParallelMultiHop,
 }
 
-/// Every scenario, in the order of FTRL's data.
-pub const SCENARIOS: [Scenario; 4] = [
-    Scenario::SingleHop,
-    Scenario::MultiHop,
-    Scenario::ParallelSingleHop,
-    Scenario::ParallelMultiHop,
-];
-
 impl Scenario {
+    /// Every scenario, in the order of FTRL's data.
+    pub const ALL: [Self; 4] = [
+        Self::SingleHop,
+        Self::MultiHop,
+        Self::ParallelSingleHop,
+        Self::ParallelMultiHop,
+    ];
+
     /// The name in artefacts and in `data_source`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -49,42 +51,36 @@ impl Scenario {
     }
 }
 
-/// The split of a row. No entity and no name of a tool is in two splits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Split {
-    /// Eight tenths of everything.
-    Train,
-    /// One tenth.
-    Validation,
-    /// One tenth.
-    Test,
-}
-
-/// Every split.
-pub const SPLITS: [Split; 3] = [Split::Train, Split::Validation, Split::Test];
-
-impl Split {
-    /// The name in artefacts and files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Train => "train",
-            Self::Validation => "validation",
-            Self::Test => "test",
-        }
-    }
-
-    /// The split of a tenth.
-    pub(crate) fn of_tenth(tenth: u64) -> Self {
-        match tenth {
-            0..=7 => Self::Train,
-            8 => Self::Validation,
-            _ => Self::Test,
-        }
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
-/// How far stage 4 takes the tools.
+impl FromStr for Scenario {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        UnknownName::find(name, &Self::ALL, Self::as_str)
+    }
+}
+
+/// The split of a tenth: eight tenths of everything are for training, and one tenth each for validation and test. No
+/// entity and no name of a tool is in two splits.
+pub(crate) fn split_of_tenth(tenth: u64) -> Split {
+    match tenth {
+        0..=7 => Split::Train,
+        8 => Split::Validation,
+        _ => Split::Test,
+    }
+}
+
+/// The split that follows from an entity's name.
+pub(crate) fn split_of_name(name: &str) -> Split {
+    split_of_tenth(Key::new(0, Purpose::Order).named(name).below(0, 10))
+}
+
+/// The complexity that stage 4 gives the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Complexity {
@@ -97,6 +93,18 @@ pub enum Complexity {
 }
 
 impl Complexity {
+    /// Every complexity, the lowest first.
+    pub const ALL: [Self; 3] = [Self::None, Self::Low, Self::Published];
+
+    /// The name on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Low => "low",
+            Self::Published => "published",
+        }
+    }
+
     /// Largest number of characters of a row's tools.
     pub fn max_tool_characters(self) -> usize {
         match self {
@@ -104,6 +112,14 @@ impl Complexity {
             Self::Low => 14_000,
             Self::Published => 26_200,
         }
+    }
+}
+
+impl FromStr for Complexity {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        UnknownName::find(name, &Self::ALL, Self::as_str)
     }
 }
 
@@ -117,56 +133,31 @@ pub struct UnknownName {
     /// The name.
     pub name: String,
     /// The known names.
-    pub known: &'static str,
+    pub known: String,
 }
 
-impl FromStr for Complexity {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        match name {
-            "none" => Ok(Self::None),
-            "low" => Ok(Self::Low),
-            "published" => Ok(Self::Published),
-            _ => Err(UnknownName {
+impl UnknownName {
+    /// The one of `all` that has this name.
+    pub(super) fn find<T: Copy>(
+        name: &str,
+        all: &[T],
+        as_str: fn(T) -> &'static str,
+    ) -> Result<T, Self> {
+        let found = all.iter().copied().find(|one| as_str(*one) == name);
+        found.ok_or_else(|| {
+            let known: Vec<&str> = all.iter().copied().map(as_str).collect();
+            Self {
                 name: name.to_owned(),
-                known: "none, low, published",
-            }),
-        }
-    }
-}
-
-impl FromStr for Scenario {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let found = SCENARIOS
-            .into_iter()
-            .find(|scenario| scenario.as_str() == name);
-        found.ok_or_else(|| UnknownName {
-            name: name.to_owned(),
-            known: "single_hop, multi_hop, parallel_single_hop, parallel_multi_hop",
+                known: known.join(", "),
+            }
         })
     }
 }
 
-impl fmt::Display for Scenario {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Display for Split {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// What a run makes. The same options and the same input make the same bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The options of a run. The same options and the same input make the same bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowOptions {
-    /// Number of verified rows.
+    /// Number of verified rows. `usize::MAX` takes every question of a file.
     pub count: usize,
     /// Seed of all draws.
     pub seed: u64,
@@ -174,7 +165,7 @@ pub struct RowOptions {
     pub scenarios: Vec<Scenario>,
     /// Largest number of sub-answers of a row.
     pub max_calls: usize,
-    /// How complex the tools are.
+    /// Complexity of the tools.
     pub complexity: Complexity,
 }
 
@@ -183,7 +174,7 @@ impl Default for RowOptions {
         Self {
             count: 10_000,
             seed: 0,
-            scenarios: SCENARIOS.to_vec(),
+            scenarios: Scenario::ALL.to_vec(),
             max_calls: 11,
             complexity: Complexity::Published,
         }

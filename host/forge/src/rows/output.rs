@@ -1,4 +1,4 @@
-//! What is written of a verified row: a row in FTRL's form, a task and a demonstration of this project.
+//! The forms in which a verified row is written: a row of FTRL's data, a task and a demonstration of this project.
 
 use std::io;
 
@@ -17,7 +17,7 @@ const INSTRUCTIONS: &str = "Please call given tools to answer the question. Plea
 /// The environment that imported rows of FTRL's form name.
 const ENVIRONMENT: &str = "functions";
 
-/// What the model reads.
+/// The text that the model reads.
 pub fn prompt(row: &Row) -> String {
     format!("{INSTRUCTIONS}{}", row.question)
 }

@@ -15,15 +15,15 @@ use self::stages::Stages;
 use super::artefact::{self, Line};
 use super::error::RowsError;
 use super::figures::Figures;
-use super::options::{RowOptions, Scenario};
+use super::options::RowOptions;
 use super::results;
 use super::row::Row;
-use super::stage::{STAGES, Stage};
+use super::stage::Stage;
 
 /// Maximum number of times that more candidates are made because too many were rejected.
 const MAX_ROUNDS: usize = 8;
 
-/// Where questions come from.
+/// The source of the questions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// A graph of facts that is generated from the seed.
@@ -41,7 +41,7 @@ pub enum Progress {
     Stage {
         /// The stage.
         stage: Stage,
-        /// Whether it is kept.
+        /// True if it is kept.
         kept: bool,
     },
     /// Verification begins, or continues.
@@ -77,7 +77,7 @@ pub async fn make_rows(
     let mut known = None;
     for _ in 0..MAX_ROUNDS {
         let stages = Stages::new(input, options, output, candidates);
-        for stage in stages::MADE {
+        for stage in Stage::Verify.earlier() {
             if only.is_some_and(|only| only != stage) {
                 continue;
             }
@@ -107,8 +107,8 @@ pub async fn make_rows(
 
 /// Checks that the artefacts before a stage are there.
 fn check_earlier(stage: Stage, output: &Path) -> Result<(), RowsError> {
-    for earlier in STAGES.into_iter().filter(|earlier| *earlier < stage) {
-        let path = artefact::file(output, earlier.artefact());
+    for earlier in stage.earlier() {
+        let path = artefact::file(output, earlier);
         if !path.is_file() {
             return Err(RowsError::Options(format!(
                 "the stage {stage} needs {}, which is not there; run the command without --stage first",
@@ -123,13 +123,13 @@ fn check_earlier(stage: Stage, output: &Path) -> Result<(), RowsError> {
 pub fn sampled(output: &Path, options: &RowOptions) -> Result<(Figures, u64), RowsError> {
     let mut figures = Figures::default();
     let mut bytes = 0;
-    for stage in stages::MADE {
-        let path = artefact::file(output, stage.artefact());
+    for stage in Stage::Verify.earlier() {
+        let path = artefact::file(output, stage);
         bytes += fs::metadata(&path)
             .map_err(|source| RowsError::read(&path, source))?
             .len();
     }
-    for line in artefact::lines::<Row>(&artefact::file(output, Stage::Deploy.artefact()))? {
+    for line in artefact::lines::<Row>(&artefact::file(output, Stage::Deploy))? {
         let Line::Item(row) = line? else { continue };
         if figures.rows == options.count {
             break;
@@ -151,9 +151,8 @@ pub fn check(options: &RowOptions) -> Result<(), RowsError> {
     for scenario in &options.scenarios {
         let least = scenario.sub_answers().0;
         if least > options.max_calls {
-            let name: Scenario = *scenario;
             return Err(RowsError::Options(format!(
-                "a {name} question has at least {least} sub-answers, and at most {} are asked for; leave the scenario out with --scenario, or \
+                "a {scenario} question has at least {least} sub-answers, and at most {} are asked for; leave the scenario out with --scenario, or \
                  raise --max-calls",
                 options.max_calls
             )));

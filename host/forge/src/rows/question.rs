@@ -1,9 +1,10 @@
-//! A question with its decomposition: sub-questions, their answers, and what each of them needs.
+//! A question with its decomposition: sub-questions, their answers, and the earlier answers that each of them needs.
 
+use rlf_dialogue::split::Split;
 use serde::{Deserialize, Serialize};
 
 use super::facts::Target;
-use super::options::{Scenario, Split};
+use super::options::Scenario;
 
 /// A question that is decomposed into steps. This is the artefact of stage 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,13 +32,13 @@ pub struct Step {
     pub question: String,
     /// Its answer.
     pub answer: String,
-    /// What it is about: one source of a look-up, several of a calculation.
+    /// The values that it needs: one for a look-up, several for a calculation.
     pub sources: Vec<Source>,
-    /// How it is answered.
+    /// The work that answers it.
     pub work: Work,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -47,7 +48,7 @@ pub enum Source {
     Step(usize),
 }
 
-/// How a sub-question is answered.
+/// The work that answers a sub-question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
@@ -57,7 +58,7 @@ pub enum Work {
     Calculate(Operation),
 }
 
-/// What is looked up, in the words that a tool's documentation needs.
+/// The subject of a look-up, in the words that a tool's documentation needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lookup {
@@ -65,7 +66,7 @@ pub struct Lookup {
     pub relation: String,
     /// The kind of the subject, such as `city`.
     pub kind: String,
-    /// What is found, without naming a subject: `the mayor of a city`.
+    /// The thing that is found, without naming a subject: `the mayor of a city`.
     pub about: String,
     /// The type of the answer.
     pub target: Target,

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use rlf_random::{Key, Purpose};
 use rlf_specification::date;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::RowsError;
-use super::facts::{Entity, Fact, Facts, Relation, Target};
-use super::options::Split;
+use super::facts::{Entity, Fact, Facts, Relation, Target, with_article};
+use super::options::split_of_name;
 use super::tool_names::identifier;
 
 /// A line: a fact, or a relation in words.
@@ -34,6 +33,35 @@ struct FactLine {
     article: bool,
 }
 
+/// The reason why a line cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum FactError {
+    #[error(
+        "{0}; a line is {{\"subject\": .., \"subject_kind\": .., \"relation\": .., \"object\": .., \"object_kind\": ..}}"
+    )]
+    Json(#[from] serde_json::Error),
+    #[error("`relation` is empty")]
+    NoRelation,
+    #[error("{0:?} lacks {{}} for the subject")]
+    Pattern(String),
+    #[error("a fact needs `{0}`, a text that is not empty")]
+    Missing(&'static str),
+    #[error("a fact needs `object`, a text or a number")]
+    NoObject,
+    #[error("the object {object:?} is no {kind}")]
+    Object { object: String, kind: &'static str },
+    #[error(
+        "{name:?} is {} here and {} before; give different things different names",
+        with_article(here),
+        with_article(before)
+    )]
+    TwoKinds {
+        name: String,
+        here: String,
+        before: String,
+    },
+}
+
 /// Words for a relation, of a line without a subject.
 #[derive(Debug, Default)]
 struct Words {
@@ -46,91 +74,135 @@ struct Words {
 /// the words for a relation. The split of an entity follows from its name.
 pub(crate) fn read_facts(path: &Path) -> Result<Facts, RowsError> {
     let text = fs::read_to_string(path).map_err(|source| RowsError::read(path, source))?;
-    let mut words: BTreeMap<String, Words> = BTreeMap::new();
-    let mut relations: BTreeMap<String, Relation> = BTreeMap::new();
-    let mut entities: BTreeMap<String, Entity> = BTreeMap::new();
-    let mut facts = Vec::new();
-    let lines = (1..)
-        .zip(text.lines())
-        .filter(|(_, line)| !line.trim().is_empty());
-    for (number, line) in lines {
-        let wrong = |problem: String| RowsError::line(path, number, &problem);
-        let line: FactLine = serde_json::from_str(line).map_err(|error| {
-            wrong(format!(
-                "{error}; a line is {{\"subject\": .., \"subject_kind\": .., \"relation\": .., \"object\": .., \"object_kind\": ..}}"
-            ))
-        })?;
-        if line.relation.trim().is_empty() {
-            return Err(wrong("`relation` is empty".to_owned()));
+    let mut found = Found::default();
+    for (number, line) in (1..).zip(text.lines()) {
+        if !line.trim().is_empty() {
+            found
+                .add(line)
+                .map_err(|error| RowsError::line(path, number, &error))?;
         }
-        for pattern in line.noun.iter().chain(&line.ask) {
-            if !pattern.contains("{}") {
-                return Err(wrong(format!("{pattern:?} lacks {{}} for the subject")));
-            }
-        }
-        if line.subject.is_none() {
-            let Words { noun, ask, tools } = words.entry(line.relation).or_default();
-            *noun = line.noun;
-            *ask = line.ask;
-            *tools = line.tools;
-            continue;
-        }
-        let needed = |value: Option<String>, name: &str| {
-            let value = value.filter(|value| !value.trim().is_empty());
-            value.ok_or_else(|| wrong(format!("a fact needs `{name}`, a text that is not empty")))
-        };
-        let subject = needed(line.subject, "subject")?;
-        let kind = needed(line.subject_kind, "subject_kind")?;
-        let object = match line.object {
-            Some(Value::String(text)) if !text.trim().is_empty() => text,
-            Some(Value::Number(number)) => number.to_string(),
-            _ => {
-                return Err(wrong(
-                    "a fact needs `object`, a text or a number".to_owned(),
-                ));
-            }
-        };
-        let target = target(
-            &needed(line.object_kind, "object_kind")?,
-            &object,
-            line.unit,
-        )
-        .map_err(wrong)?;
-        // The same name of a relation between other kinds is another relation.
-        let name = relation_name(&relations, &line.relation, &kind, &target);
-        relations.entry(name.clone()).or_insert_with(|| Relation {
-            name: name.clone(),
-            kind: kind.clone(),
-            target: target.clone(),
-            noun: String::new(),
-            ask: Vec::new(),
-            tools: vec![line.relation.clone()],
-        });
-        add_entity(&mut entities, &subject, &kind, line.article).map_err(wrong)?;
-        if let Target::Entity(kind) = &target {
-            add_entity(&mut entities, &object, kind, false).map_err(wrong)?;
-        }
-        facts.push(Fact {
-            subject,
-            relation: name,
-            object,
-        });
     }
-    if facts.is_empty() {
+    if found.facts.is_empty() {
         return Err(RowsError::Empty {
             path: path.to_owned(),
             problem: "no facts in it; write one JSON object a line",
         });
     }
-    for relation in relations.values_mut() {
-        let spoken = relation.tools.pop().unwrap_or_default();
-        say(relation, &spoken, words.get(&spoken));
+    Ok(found.into_facts())
+}
+
+/// Everything that the lines so far say.
+#[derive(Debug, Default)]
+struct Found {
+    words: BTreeMap<String, Words>,
+    /// Relations by their names, each with its name in the file. Their words come at the end.
+    relations: BTreeMap<String, (String, Relation)>,
+    entities: BTreeMap<String, Entity>,
+    facts: Vec<Fact>,
+}
+
+impl Found {
+    fn add(&mut self, line: &str) -> Result<(), FactError> {
+        let line: FactLine = serde_json::from_str(line)?;
+        if line.relation.trim().is_empty() {
+            return Err(FactError::NoRelation);
+        }
+        let mut patterns = line.noun.iter().chain(&line.ask);
+        if let Some(pattern) = patterns.find(|pattern| !pattern.contains("{}")) {
+            return Err(FactError::Pattern(pattern.clone()));
+        }
+        if line.subject.is_none() {
+            let words = Words {
+                noun: line.noun,
+                ask: line.ask,
+                tools: line.tools,
+            };
+            self.words.insert(line.relation, words);
+            return Ok(());
+        }
+        let subject = needed(line.subject, "subject")?;
+        let kind = needed(line.subject_kind, "subject_kind")?;
+        let object = match line.object {
+            Some(Value::String(text)) if !text.trim().is_empty() => text,
+            Some(Value::Number(number)) => number.to_string(),
+            _ => return Err(FactError::NoObject),
+        };
+        let object_kind = needed(line.object_kind, "object_kind")?;
+        let target = target(&object_kind, &object, line.unit)?;
+        self.add_entity(&subject, &kind, line.article)?;
+        if let Target::Entity(kind) = &target {
+            self.add_entity(&object, kind, false)?;
+        }
+        let relation = self.relation(line.relation, kind, target);
+        self.facts.push(Fact {
+            subject,
+            relation,
+            object,
+        });
+        Ok(())
     }
-    Ok(Facts::new(
-        relations.into_values().collect(),
-        entities.into_values().collect(),
-        facts,
-    ))
+
+    /// The name of the relation between these kinds. The same name in the file is another relation between other kinds.
+    fn relation(&mut self, spoken: String, kind: String, target: Target) -> String {
+        let plain = identifier(&spoken);
+        let name = match self.relations.get(&plain) {
+            Some((_, other)) if other.kind != kind || other.target != target => {
+                format!("{}_{plain}", identifier(&kind))
+            }
+            _ => plain,
+        };
+        let relation = || Relation {
+            name: name.clone(),
+            kind,
+            target,
+            noun: String::new(),
+            ask: Vec::new(),
+            tools: Vec::new(),
+        };
+        self.relations
+            .entry(name.clone())
+            .or_insert_with(|| (spoken, relation()));
+        name
+    }
+
+    fn add_entity(&mut self, name: &str, kind: &str, article: bool) -> Result<(), FactError> {
+        let entity = self
+            .entities
+            .entry(name.to_owned())
+            .or_insert_with(|| Entity {
+                name: name.to_owned(),
+                kind: kind.to_owned(),
+                article: false,
+                split: split_of_name(name),
+            });
+        if entity.kind != kind {
+            return Err(FactError::TwoKinds {
+                name: name.to_owned(),
+                here: kind.to_owned(),
+                before: entity.kind.clone(),
+            });
+        }
+        entity.article |= article;
+        Ok(())
+    }
+
+    fn into_facts(self) -> Facts {
+        let relations = self.relations.into_values().map(|(spoken, mut relation)| {
+            say(&mut relation, &spoken, self.words.get(&spoken));
+            relation
+        });
+        Facts::new(
+            relations.collect(),
+            self.entities.into_values().collect(),
+            self.facts,
+        )
+    }
+}
+
+fn needed(value: Option<String>, name: &'static str) -> Result<String, FactError> {
+    value
+        .filter(|value| !value.trim().is_empty())
+        .ok_or(FactError::Missing(name))
 }
 
 /// Gives a relation its words: those of the file, or some that follow from its name.
@@ -151,63 +223,30 @@ fn say(relation: &mut Relation, spoken: &str, words: Option<&Words>) {
     }
 }
 
-fn relation_name(
-    relations: &BTreeMap<String, Relation>,
-    spoken: &str,
-    kind: &str,
-    target: &Target,
-) -> String {
-    let plain = identifier(spoken);
-    match relations.get(&plain) {
-        Some(other) if other.kind != kind || other.target != *target => {
-            format!("{}_{plain}", identifier(kind))
-        }
-        _ => plain,
-    }
-}
-
-fn target(kind: &str, object: &str, unit: String) -> Result<Target, String> {
-    let is = |fits: bool, what: &str| {
-        if fits {
-            Ok(())
-        } else {
-            Err(format!("the object {object:?} is no {what}"))
-        }
-    };
-    match kind {
-        "date" => is(date::parse(object).is_some(), "date (YYYY-MM-DD)").map(|()| Target::Date),
-        "year" => {
-            let fits = object.len() == 4 && object.parse::<u16>().is_ok();
-            is(fits, "year of four digits").map(|()| Target::Year)
-        }
-        "number" => is(
+/// The type of a fact's object. `kind` is a kind of entity, or `date`, `year` or `number`.
+fn target(kind: &str, object: &str, unit: String) -> Result<Target, FactError> {
+    let (target, fits, kind) = match kind {
+        "date" => (
+            Target::Date,
+            date::parse(object).is_some(),
+            "date (YYYY-MM-DD)",
+        ),
+        "year" => (
+            Target::Year,
+            object.len() == 4 && object.parse::<u16>().is_ok(),
+            "year of four digits",
+        ),
+        "number" => (
+            Target::Number(unit),
             object.parse::<i64>().is_ok(),
             "whole number without separators",
-        )
-        .map(|()| Target::Number(unit)),
-        kind => Ok(Target::Entity(kind.to_owned())),
+        ),
+        kind => return Ok(Target::Entity(kind.to_owned())),
+    };
+    if fits {
+        Ok(target)
+    } else {
+        let object = object.to_owned();
+        Err(FactError::Object { object, kind })
     }
-}
-
-fn add_entity(
-    entities: &mut BTreeMap<String, Entity>,
-    name: &str,
-    kind: &str,
-    article: bool,
-) -> Result<(), String> {
-    let entity = entities.entry(name.to_owned()).or_insert_with(|| Entity {
-        name: name.to_owned(),
-        kind: kind.to_owned(),
-        article: false,
-        split: Split::of_tenth(Key::new(0, Purpose::Order).named(name).below(0, 10)),
-    });
-    if entity.kind != kind {
-        return Err(format!(
-            "{name:?} is {} here and {} before; give different things different names",
-            super::facts::with_article(kind),
-            super::facts::with_article(&entity.kind)
-        ));
-    }
-    entity.article |= article;
-    Ok(())
 }

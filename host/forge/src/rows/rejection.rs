@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::stage::Stage;
+
 /// The checks. Each of them rejects an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -69,6 +71,37 @@ impl fmt::Display for Check {
     }
 }
 
+/// A reason why an item cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Finding {
+    /// The check that it failed.
+    pub check: Check,
+    /// The mistake, with the tool, the call or the step.
+    pub reason: String,
+}
+
+impl Finding {
+    pub(crate) fn new(check: Check, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self { check, reason }
+    }
+
+    pub(crate) fn malformed(reason: impl Into<String>) -> Self {
+        Self::new(Check::Malformed, reason)
+    }
+
+    /// The rejection of the item with this id.
+    pub(crate) fn rejects(self, id: String, stage: Stage) -> Rejection {
+        Rejection {
+            id,
+            stage: stage.as_str().to_owned(),
+            check: self.check,
+            reason: self.reason,
+        }
+    }
+}
+
 /// An item that was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -79,6 +112,6 @@ pub struct Rejection {
     pub stage: String,
     /// The check that it failed.
     pub check: Check,
-    /// Why, with the place.
+    /// The mistake, with its place.
     pub reason: String,
 }

@@ -1,9 +1,10 @@
 //! A row that is ready to be verified: tools with schemas and sources, and the gold calls. This is the artefact of stage 5.
 
+use rlf_dialogue::split::Split;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::options::{Scenario, Split};
+use super::options::Scenario;
 
 /// A question with executable tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,7 +20,7 @@ pub struct Row {
     pub question: String,
     /// The final answer.
     pub answer: String,
-    /// What the question says and a gold call looks up.
+    /// The words of the question that a gold call looks up.
     pub given: Vec<String>,
     /// The tools, in the order in which the policy reads them.
     pub tools: Vec<RowTool>,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::options::UnknownName;
 
-/// A stage, named after what it does.
+/// A stage, named after its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// The graph of facts.
@@ -24,18 +24,25 @@ pub enum Stage {
     Verify,
 }
 
-/// Every stage, in order.
-pub const STAGES: [Stage; 7] = [
-    Stage::Facts,
-    Stage::Decompose,
-    Stage::Document,
-    Stage::Integrate,
-    Stage::Scale,
-    Stage::Deploy,
-    Stage::Verify,
-];
-
 impl Stage {
+    /// Every stage, in order.
+    pub const ALL: [Self; 7] = [
+        Self::Facts,
+        Self::Decompose,
+        Self::Document,
+        Self::Integrate,
+        Self::Scale,
+        Self::Deploy,
+        Self::Verify,
+    ];
+
+    /// The stages before this one, in order.
+    pub fn earlier(self) -> impl Iterator<Item = Self> {
+        Self::ALL
+            .into_iter()
+            .take_while(move |stage| *stage != self)
+    }
+
     /// The name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -73,10 +80,6 @@ impl FromStr for Stage {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let found = STAGES.into_iter().find(|stage| stage.as_str() == name);
-        found.ok_or_else(|| UnknownName {
-            name: name.to_owned(),
-            known: "facts, decompose, document, integrate, scale, deploy, verify",
-        })
+        UnknownName::find(name, &Self::ALL, Self::as_str)
     }
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use rlf_dialogue::split::Split;
 use rlf_random::{Key, Purpose};
+use rlf_specification::is_python_word;
 
 use super::draw::pick;
-use super::options::Split;
+use super::options::split_of_tenth;
 
 const LOOKUP: [&str; 16] = [
     "finder",
@@ -46,7 +48,7 @@ const CALCULATION: [&str; 16] = [
 ];
 
 /// Beginnings of names of tools that compute.
-pub(crate) const CALCULATORS: [&str; 5] = [
+const CALCULATORS: [&str; 5] = [
     "arithmetic",
     "number",
     "numeric_value",
@@ -90,7 +92,7 @@ fn name(
         .map(|stem| identifier(stem))
         .flat_map(|stem| {
             let offset = Key::new(0, Purpose::Order).named(&stem).below(0, 10);
-            let of_split = move |ending: u64| Split::of_tenth((offset + ending) % 10) == split;
+            let of_split = move |ending: u64| split_of_tenth((offset + ending) % 10) == split;
             let fitting = (0..)
                 .zip(endings)
                 .filter(move |(index, _)| of_split(*index));
@@ -142,81 +144,35 @@ pub(crate) fn parameter_name(text: &str) -> String {
     name
 }
 
-/// Whether a function could not have a parameter of this name: Python's keywords, and names that function bodies use.
+/// Names that the bodies of functions use, beside Python's own words.
+const BODY_NAMES: [&str; 11] = [
+    "date",
+    "field",
+    "found",
+    "isinstance",
+    "match",
+    "none",
+    "number",
+    "one",
+    "records",
+    "subjects",
+    "typeerror",
+];
+
+/// True if a function cannot have a parameter of this name.
 fn is_reserved(name: &str) -> bool {
-    const RESERVED: [&str; 58] = [
-        "all",
-        "and",
-        "any",
-        "as",
-        "assert",
-        "async",
-        "await",
-        "bool",
-        "break",
-        "class",
-        "continue",
-        "date",
-        "def",
-        "del",
-        "dict",
-        "elif",
-        "else",
-        "except",
-        "false",
-        "field",
-        "finally",
-        "float",
-        "for",
-        "found",
-        "from",
-        "global",
-        "if",
-        "import",
-        "in",
-        "int",
-        "is",
-        "isinstance",
-        "lambda",
-        "len",
-        "list",
-        "match",
-        "max",
-        "min",
-        "none",
-        "nonlocal",
-        "not",
-        "number",
-        "one",
-        "or",
-        "pass",
-        "raise",
-        "records",
-        "return",
-        "str",
-        "subjects",
-        "sum",
-        "true",
-        "try",
-        "type",
-        "typeerror",
-        "while",
-        "with",
-        "yield",
-    ];
-    RESERVED.contains(&name)
+    is_python_word(name) || BODY_NAMES.contains(&name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::options::SPLITS;
 
     #[test]
     fn no_name_is_in_two_splits() {
         let stems = ["mayor", "city_mayor", "x"].map(str::to_owned);
         let mut owner = std::collections::BTreeMap::new();
-        for split in SPLITS {
+        for split in Split::ALL {
             for number in 0..400 {
                 let key = Key::from_value(number);
                 let name = lookup_name(&stems, split, key, &BTreeSet::new());

@@ -17,26 +17,10 @@ mod static_checks;
 use rlf_interpreters::interpreter::Interpreter;
 use serde::{Deserialize, Serialize};
 
-use super::rejection::Check;
+use super::rejection::{Check, Finding};
 use super::row::Row;
 
 pub use self::execution::ExecutionError;
-
-/// A reason why a row cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Finding {
-    /// The check.
-    pub check: Check,
-    /// What is wrong, with the tool or the call.
-    pub reason: String,
-}
-
-impl Finding {
-    pub(crate) fn new(check: Check, reason: String) -> Self {
-        Self { check, reason }
-    }
-}
 
 /// The result of verifying a row.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,8 +50,7 @@ pub async fn verify(row: &Row, interpreter: &Interpreter) -> Result<Verdict, Exe
         });
     }
     let probes = probes::plan(row);
-    let executed = execution::execute(row, &probes, interpreter).await?;
-    let outputs = match executed {
+    let outputs = match execution::execute(row, &probes, interpreter).await? {
         execution::Executed::Results(outputs) => outputs,
         execution::Executed::Finding(finding) => {
             findings.push(finding);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::examine::Finding;
+use super::examine::{Finding, is_same};
 
 /// The claims of a revision against what the next examination found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,7 @@ fn claimed(answer: &str) -> Vec<usize> {
             is_mended.then(|| number.parse().ok())?
         })
         .collect();
+    numbers.sort_unstable();
     numbers.dedup();
     numbers
 }
@@ -47,7 +48,7 @@ impl Claims {
             .collect();
         let untrue = mended
             .iter()
-            .filter(|finding| after.iter().any(|other| other.is_same(finding)))
+            .filter(|finding| after.iter().any(|other| is_same(other, finding)))
             .cloned()
             .collect();
         Self { mended, untrue }
@@ -63,7 +64,7 @@ mod tests {
         let answer = "1: mended, by a condition\n2: not mended, because\n - **3**: fixed\n```toml\n4: mended\n```\n5: mended";
         assert_eq!(claimed(answer), [1, 3]);
         assert_eq!(
-            claimed("1. Mended.\n2) done\n3: corrected\nmended: all"),
+            claimed("1. Mended.\n2) done\n3: corrected\nmended: all\n1: fixed"),
             [1, 2, 3]
         );
     }

@@ -71,7 +71,7 @@ impl Estimate {
             questions: self.stages.len() as u64 + times,
             prompt_tokens,
             answer_tokens,
-            cost: price.map(|price| price.of(prompt_tokens, answer_tokens)),
+            cost: price.map(|price| price.cost(prompt_tokens, answer_tokens)),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The examination of a candidate: static checks, the plan, and verification by playing.
 
 use std::cmp::Reverse;
-use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -63,63 +62,30 @@ impl Default for Thoroughness {
     }
 }
 
-/// A fault of a candidate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// Its kind, such as `bad-expression` or `never-succeeds`.
-    pub kind: String,
-    /// Its severity.
-    pub severity: Severity,
-    /// The place: a JSON pointer, a tool or a scenario.
-    pub place: String,
-    /// The line in the file, from 1, if it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<usize>,
-    /// The fault.
-    pub message: String,
-    /// Advice to mend it.
-    pub mend: String,
-}
+/// A fault of a candidate. Its kind is a name such as `bad-expression` or `never-succeeds`, and its place a JSON pointer, a
+/// tool or a scenario.
+pub type Finding = rlf_specification::Finding<String>;
 
-impl Finding {
-    fn error(kind: &str, place: impl Into<String>, message: String, mend: &str) -> Self {
-        Self {
-            kind: kind.to_owned(),
-            severity: Severity::Error,
-            place: place.into(),
-            line: None,
-            message,
-            mend: mend.to_owned(),
-        }
-    }
-
-    /// True if it is an error.
-    pub fn is_error(&self) -> bool {
-        self.severity == Severity::Error
-    }
-
-    /// True if two findings say the same of the same place.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.kind == other.kind && self.place == other.place
+/// An error with the name of its kind.
+fn error(kind: &str, place: impl Into<String>, message: String, mend: &str) -> Finding {
+    Finding {
+        kind: kind.to_owned(),
+        severity: Severity::Error,
+        place: place.into(),
+        line: None,
+        message,
+        mend: mend.to_owned(),
     }
 }
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(line) = self.line {
-            write!(f, "line {line}, ")?;
-        }
-        let place = if self.place.is_empty() {
-            "/"
-        } else {
-            &self.place
-        };
-        write!(
-            f,
-            "{place}: {}; {} ({})",
-            self.message, self.mend, self.kind
-        )
-    }
+/// True for an error, and false for a warning.
+pub(super) fn is_error(finding: &Finding) -> bool {
+    finding.severity == Severity::Error
+}
+
+/// True if two findings say the same of the same place.
+pub(super) fn is_same(one: &Finding, other: &Finding) -> bool {
+    one.kind == other.kind && one.place == other.place
 }
 
 /// The point that a candidate reached.
@@ -152,10 +118,10 @@ pub struct Examination {
 impl Examination {
     /// Number of errors.
     pub fn errors(&self) -> usize {
-        self.findings.iter().filter(|one| one.is_error()).count()
+        self.findings.iter().filter(|one| is_error(one)).count()
     }
 
-    /// Better is greater: how far it came, then fewer errors, then fewer warnings.
+    /// Better is greater: the point that it reached, then fewer errors, then fewer warnings.
     pub(super) fn rank(&self) -> (Reached, Reverse<usize>, Reverse<usize>) {
         (
             self.reached,
@@ -176,7 +142,7 @@ impl Examination {
     }
 
     fn sorted(mut self) -> Self {
-        self.findings.sort_by_key(|one| !one.is_error());
+        self.findings.sort_by_key(|one| !is_error(one));
         self
     }
 }
@@ -200,11 +166,11 @@ pub(super) async fn examine(
             if *name != candidate.name {
                 let message = format!("the name is {name}");
                 let mend = format!("name it {}", candidate.name);
-                findings.push(Finding::error("wrong-name", "/name", message, &mend));
+                findings.push(error("wrong-name", "/name", message, &mend));
             }
             program = Some(found);
         }
-        if findings.iter().any(Finding::is_error) {
+        if findings.iter().any(is_error) {
             return Ok(Examination::before_play(findings));
         }
     }
@@ -216,7 +182,7 @@ pub(super) async fn examine(
         Ok(Ok(report)) => report,
         Ok(Err(NotOpened::Faulty(why))) => {
             let mend = "correct the file, so that it loads";
-            findings.push(Finding::error("does-not-load", candidate.file(), why, mend));
+            findings.push(error("does-not-load", candidate.file(), why, mend));
             return Ok(Examination::before_play(findings));
         }
         Ok(Err(NotOpened::Unavailable(why))) => {
@@ -226,7 +192,7 @@ pub(super) async fn examine(
         Err(_) => {
             let message = format!("it was not played to the end in {} s", how.time.as_secs());
             let mend = "end every loop, and do less in one call";
-            findings.push(Finding::error("too-slow", candidate.file(), message, mend));
+            findings.push(error("too-slow", candidate.file(), message, mend));
             return Ok(Examination::before_play(findings));
         }
     };
@@ -240,7 +206,7 @@ pub(super) async fn examine(
     if program.is_none() && report.loaded > 0 {
         findings.extend(planned(candidate, plan, &tools));
     }
-    let sound = !findings.iter().any(Finding::is_error);
+    let sound = !findings.iter().any(is_error);
     let examination = Examination {
         reached: if sound {
             Reached::Sound
@@ -294,18 +260,13 @@ fn planned(candidate: &Candidate, plan: &Plan, tools: &[String]) -> Vec<Finding>
     let mut findings: Vec<Finding> = missing
         .map(|name| {
             let message = "the plan has this operation, and the file does not".to_owned();
-            Finding::error("missing-operation", name, message, "write it")
+            error("missing-operation", name, message, "write it")
         })
         .collect();
     if !(MIN_TOOLS..=MAX_TOOLS).contains(&tools.len()) {
         let message = format!("there are {} tools", tools.len());
         let mend = format!("write {MIN_TOOLS} to {MAX_TOOLS}");
-        findings.push(Finding::error(
-            "wrong-size",
-            candidate.file(),
-            message,
-            &mend,
-        ));
+        findings.push(error("wrong-size", candidate.file(), message, &mend));
     }
     findings
 }

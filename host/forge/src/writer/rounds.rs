@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::candidate::{Candidate, Form, Source};
 use super::claims::Claims;
-use super::examine::{Examination, Finding, Reached, examine};
+use super::examine::{Examination, Finding, Reached, examine, is_error, is_same};
 use super::plan::Plan;
 use super::stages::{format_of, pretty, question};
 use super::{Request, WriteError, Writer};
@@ -257,7 +257,12 @@ pub(super) fn listed(findings: &[Finding]) -> String {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
-        let _ = writeln!(list, "{}. {severity}: {finding}", index + 1);
+        let _ = writeln!(
+            list,
+            "{}. {severity}: {finding} ({})",
+            index + 1,
+            finding.kind
+        );
     }
     list
 }
@@ -265,12 +270,12 @@ pub(super) fn listed(findings: &[Finding]) -> String {
 /// True if a revision mended an error of the round before it, or came further.
 fn is_progress(before: &Round, after: &Round) -> bool {
     let (before, after) = (&before.examination, &after.examination);
-    let is_gone = |error: &Finding| !after.findings.iter().any(|other| other.is_same(error));
+    let is_gone = |error: &Finding| !after.findings.iter().any(|other| is_same(other, error));
     after.rank() > before.rank()
         || before
             .findings
             .iter()
-            .any(|one| one.is_error() && is_gone(one))
+            .any(|one| is_error(one) && is_gone(one))
 }
 
 fn stop_for(error: &AskError) -> Stop {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use rlf_forge::rows::Stage;
+use rlf_forge::rows::options::{Complexity, Scenario};
 
 /// Largest number of rows of one run.
 const MAX_ROWS: u64 = 1_000_000;
@@ -27,17 +29,17 @@ pub(crate) struct ForgeRows {
     pub(crate) questions: Option<PathBuf>,
     /// Complexity of the tools: none (one parameter, no distractors), low, or published (the sizes of FTRL's data)
     #[arg(long, default_value = "published")]
-    pub(crate) complexity: String,
+    pub(crate) complexity: Complexity,
     /// Scenario: single_hop, multi_hop, parallel_single_hop or parallel_multi_hop; may be repeated (default: all)
     #[arg(long, value_name = "NAME")]
-    pub(crate) scenario: Vec<String>,
+    pub(crate) scenario: Vec<Scenario>,
     /// Largest number of sub-answers of a row
     #[arg(long, value_name = "CALLS", default_value_t = 11, value_parser = RangedU64ValueParser::<usize>::new().range(1..=11))]
     pub(crate) max_calls: usize,
     /// Make one stage again, from the artefact of the stage before: facts, decompose, document, integrate, scale, deploy or
     /// verify
     #[arg(long, value_name = "STAGE")]
-    pub(crate) stage: Option<String>,
+    pub(crate) stage: Option<Stage>,
     /// Print what would be made, from a sample that is not verified, and write nothing
     #[arg(long, conflicts_with = "stage")]
     pub(crate) dry_run: bool,

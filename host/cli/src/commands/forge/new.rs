@@ -20,23 +20,19 @@ use rlf_plugins::problem::{Problem, ProblemKind};
 use serde_json::json;
 
 use self::shown::Shown;
+use super::interpreter::python;
 use super::model::{endpoint, price};
 use crate::arguments::{ForgeNew, GroupOptions, PluginBindings};
 use crate::commands::env::find;
 use crate::display::printable;
 use crate::operator::Operator;
-use crate::plugins::sources;
-use crate::progress::Progress;
 
 /// Limits of a question, where the configuration sets none: an answer is a whole file.
 const MAX_ANSWER_TOKENS: u32 = 16_384;
 const TIMEOUT: Duration = Duration::from_mins(10);
 
-/// What works without a model.
+/// The way that works without a model.
 const WITHOUT: &str = "without a model, `rlf-host forge env compose` makes environments";
-
-/// The plugin that runs environments in Python.
-const INTERPRETER: &str = "python";
 
 pub(super) fn run(new: &ForgeNew, options: &GroupOptions) -> anyhow::Result<ExitCode> {
     let operator = Operator::load(options.config.as_deref())?;
@@ -94,7 +90,7 @@ pub(super) fn run(new: &ForgeNew, options: &GroupOptions) -> anyhow::Result<Exit
     let written = written.map_err(|error| explained(&error, &writer.folder))?;
     if options.json {
         let cost =
-            price.map(|price| price.of(written.spent.prompt_tokens, written.spent.answer_tokens));
+            price.map(|price| price.cost(written.spent.prompt_tokens, written.spent.answer_tokens));
         let report = json!({"written": written, "cost": cost, "work": writer.folder});
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -186,7 +182,8 @@ impl Plugins<'_> {
     fn probe(&self, form: Form) -> anyhow::Result<()> {
         let probed = match form {
             Form::Specification => self.probe_specification(),
-            Form::Python => self.probe_python(),
+            // The interpreter alone: one with a file in it would be compiled anew.
+            Form::Python => python(self.added, self.operator).map(drop),
         };
         probed.context("environments of this form cannot be played here, so none was written")
     }
@@ -198,28 +195,6 @@ impl Plugins<'_> {
         std::fs::write(&file, include_str!("new/probe.toml"))
             .with_context(|| format!("cannot write {}", file.display()))?;
         self.load(&file).map(drop)
-    }
-
-    /// Loads the interpreter alone: one with a file in it would be compiled anew.
-    fn probe_python(&self) -> anyhow::Result<()> {
-        let sources = sources(self.added);
-        let sandbox = sources.sandbox(&self.operator.sandbox)?;
-        let grants = &self.operator.grants_by_name;
-        let registry = sources.load_where(grants, &sandbox, &Progress::new(), |alias| {
-            alias == INTERPRETER
-        });
-        let problems = registry.problems().iter();
-        let is_its = |plugin: &str| plugin == INTERPRETER || plugin == "*";
-        if let Some(problem) = problems.into_iter().find(|one| is_its(&one.plugin)) {
-            bail!("{problem}");
-        }
-        if registry.plugin(INTERPRETER).is_none() {
-            bail!(
-                "there is no plugin `{INTERPRETER}` in {}",
-                sources.display()
-            );
-        }
-        Ok(())
     }
 }
 
@@ -234,7 +209,8 @@ impl Opener for Plugins<'_> {
     }
 }
 
-/// Whose fault it is that a candidate does not load. A file in Python runs when its plugin begins, and gives the tools.
+/// The error of a candidate that does not load: it is the candidate's fault, or that of the machine. A file in Python runs
+/// when its plugin begins, and gives the tools.
 fn not_opened(error: &anyhow::Error) -> NotOpened {
     let why = format!("{error:#}");
     match error.downcast_ref::<Problem>().map(|problem| problem.kind) {

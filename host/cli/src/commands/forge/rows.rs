@@ -5,23 +5,19 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use console::style;
 use indicatif::ProgressBar;
 use rlf_forge::rows::figures::{Figures, Spread};
-use rlf_forge::rows::options::{RowOptions, SCENARIOS};
+use rlf_forge::rows::options::{RowOptions, Scenario};
 use rlf_forge::rows::{Input, Progress as RowProgress, Stage, make_rows, pipeline};
-use rlf_interpreters::interpreter::{Interpreter, Interpreters};
-use rlf_plugins::manifest::PluginKind;
+use rlf_interpreters::interpreter::Interpreter;
 use serde_json::json;
 
+use super::interpreter::python;
 use crate::arguments::{ForgeRows, GroupOptions};
 use crate::operator::Operator;
-use crate::plugins::sources;
-use crate::progress::Progress;
 
-/// The language of the tools.
-const PYTHON: &str = "python";
 /// Number of rows from which a dry run estimates.
 const SAMPLE: usize = 40;
 
@@ -32,18 +28,13 @@ pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<Exit
         (None, Some(file)) => Input::Questions(file.clone()),
         (None, None) => Input::Generated,
     };
-    let stage = rows
-        .stage
-        .as_deref()
-        .map(str::parse::<Stage>)
-        .transpose()
-        .context("--stage")?;
+    let stage = rows.stage;
     if rows.dry_run {
         return dry_run(&input, &options, forge.json);
     }
     let output = rows.output.as_deref().context("--output is missing")?;
     let executes = stage.is_none_or(|stage| stage == Stage::Verify);
-    let interpreter = executes.then(|| python(forge)).transpose()?;
+    let interpreter = executes.then(|| interpreter(forge)).transpose()?;
     let mut display = Display::new(options.count, forge.json);
     let started = Instant::now();
     let making = make_rows(
@@ -80,9 +71,14 @@ pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
+/// Loads the interpreter, with the grants of the configuration.
+fn interpreter(forge: &GroupOptions) -> anyhow::Result<Interpreter> {
+    let operator = Operator::load(forge.config.as_deref())?;
+    python(forge.plugins.plugins.as_deref(), &operator)
+}
+
 fn options(rows: &ForgeRows) -> anyhow::Result<RowOptions> {
-    let scenarios: Result<Vec<_>, _> = rows.scenario.iter().map(|name| name.parse()).collect();
-    let scenarios = scenarios.context("--scenario")?;
+    let fits = |scenario: &Scenario| scenario.sub_answers().0 <= rows.max_calls;
     let options = RowOptions {
         count: if rows.questions.is_some() {
             usize::MAX
@@ -90,46 +86,19 @@ fn options(rows: &ForgeRows) -> anyhow::Result<RowOptions> {
             rows.count
         },
         seed: rows.seed,
-        scenarios: if scenarios.is_empty() {
-            let fits = |scenario: &&rlf_forge::rows::options::Scenario| {
-                scenario.sub_answers().0 <= rows.max_calls
-            };
-            SCENARIOS.iter().filter(fits).copied().collect()
+        scenarios: if rows.scenario.is_empty() {
+            Scenario::ALL.into_iter().filter(fits).collect()
         } else {
-            scenarios
+            rows.scenario.clone()
         },
         max_calls: rows.max_calls,
-        complexity: rows.complexity.parse().context("--complexity")?,
+        complexity: rows.complexity,
     };
     pipeline::check(&options)?;
     Ok(options)
 }
 
-/// Loads the interpreter, with the grants of the configuration.
-fn python(forge: &GroupOptions) -> anyhow::Result<Interpreter> {
-    let operator = Operator::load(forge.config.as_deref())?;
-    let sources = sources(forge.plugins.plugins.as_deref());
-    let sandbox = sources.sandbox(&operator.sandbox)?;
-    let is_it = |name: &str| name == PYTHON;
-    let registry = sources.load_where(&operator.grants_by_name, &sandbox, &Progress::new(), is_it);
-    if let Some(interpreter) = Interpreters::new(&registry).get(PYTHON) {
-        return Ok(interpreter.clone());
-    }
-    let problem = registry
-        .problems()
-        .iter()
-        .find(|one| one.plugin == PYTHON || one.plugin == "*");
-    Err(match problem {
-        Some(problem) => anyhow!("{problem}"),
-        None => anyhow!(
-            "no plugin of {} runs {PYTHON}{}",
-            sources.display(),
-            registry.explain_missing(PYTHON, PluginKind::Interpreter)
-        ),
-    })
-}
-
-/// Says what would be made, from a small sample in a temporary folder.
+/// Prints the sizes of a small sample, which is made in a temporary folder.
 fn dry_run(input: &Input, options: &RowOptions, as_json: bool) -> anyhow::Result<ExitCode> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let sample = RowOptions {
@@ -162,7 +131,7 @@ fn dry_run(input: &Input, options: &RowOptions, as_json: bool) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// The rows that were verified in this run.
+/// The rows that were verified in this run, and the time that it took.
 #[derive(Debug, Clone, Copy, Default)]
 struct VerifiedNow {
     rows: usize,

@@ -8,7 +8,7 @@ use crate::rows::question::Operation;
 
 /// The end of a chain in words.
 pub(super) struct Phrase {
-    /// The subject of the last fact: a name, or what the chain before it leads to.
+    /// The subject of the last fact: a name, or the thing that the chain before it leads to.
     pub(super) subject: String,
     /// The object of the last fact: `the mayor of the city where Ada Lind was born`.
     pub(super) noun: String,

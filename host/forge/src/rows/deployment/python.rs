@@ -74,9 +74,9 @@ fn text(text: &str) -> String {
 
 struct Writer {
     lines: Vec<String>,
-    /// Whether errors are objects with the field `error`.
+    /// True if errors are objects with the field `error`.
     as_object: bool,
-    /// Whether dates are checked by a module of the library.
+    /// True if dates are checked by a module of the library.
     imports: bool,
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Input;
@@ -20,21 +21,11 @@ use crate::rows::given_questions::read_questions;
 use crate::rows::options::RowOptions;
 use crate::rows::question::Question;
 use crate::rows::read_facts::read_facts;
-use crate::rows::rejection::{Check, Rejection};
+use crate::rows::rejection::{Check, Finding};
 use crate::rows::stage::Stage;
 
-/// Number of rows for which facts are generated if the questions are given: they are for distractors only.
+/// Number of rows for which facts are generated if the questions are given, because they are for distractors only.
 const ROWS_OF_DISTRACTORS: usize = 1_000;
-
-/// The stages that need no interpreter, in order.
-pub(super) const MADE: [Stage; 6] = [
-    Stage::Facts,
-    Stage::Decompose,
-    Stage::Document,
-    Stage::Integrate,
-    Stage::Scale,
-    Stage::Deploy,
-];
 
 /// A line of the graph of facts.
 #[derive(Debug, Serialize, Deserialize)]
@@ -79,7 +70,7 @@ impl<'a> Stages<'a> {
     }
 
     pub(super) fn file(&self, stage: Stage) -> PathBuf {
-        artefact::file(self.output, stage.artefact())
+        artefact::file(self.output, stage)
     }
 
     /// Makes an artefact, unless it is there already. Returns whether it was there.
@@ -95,26 +86,21 @@ impl<'a> Stages<'a> {
             Stage::Document => {
                 let facts = self.facts()?;
                 self.map(Stage::Decompose, &path, &header, |question: Question| {
-                    Ok(document(question, &facts, self.options))
+                    Line::Item(document(question, &facts, self.options))
                 })?;
             }
             Stage::Integrate => self.map(Stage::Document, &path, &header, |toolset: Toolset| {
-                Ok(integrate(toolset, self.options))
+                Line::Item(integrate(toolset, self.options))
             })?,
             Stage::Scale => {
                 let facts = self.facts()?;
                 self.map(Stage::Integrate, &path, &header, |toolset: Toolset| {
-                    Ok(scale(toolset, &facts, self.options))
+                    Line::Item(scale(toolset, &facts, self.options))
                 })?;
             }
             Stage::Deploy => self.map(Stage::Scale, &path, &header, |toolset: Toolset| {
                 let id = toolset.question.id.clone();
-                deploy(toolset, self.options).map_err(|(check, reason)| Rejection {
-                    id,
-                    stage: Stage::Deploy.as_str().to_owned(),
-                    check,
-                    reason,
-                })
+                Line::new(deploy(toolset, self.options), id, stage)
             })?,
             Stage::Verify => {}
         }
@@ -123,7 +109,7 @@ impl<'a> Stages<'a> {
 
     /// The hash of everything that an artefact is made from.
     fn key(&self, stage: Stage) -> Result<String, RowsError> {
-        let of = |stage: Stage| artefact::hash(&self.file(stage));
+        let hash = |stage: Stage| artefact::hash(&self.file(stage));
         let settings = self.settings.as_str();
         Ok(match stage {
             Stage::Facts => {
@@ -139,15 +125,17 @@ impl<'a> Stages<'a> {
                     Input::Questions(path) => artefact::hash(path)?,
                     _ => self.candidates.to_string(),
                 };
-                artefact::key(&[settings, &source, &of(Stage::Facts)?])
+                artefact::key(&[settings, &source, &hash(Stage::Facts)?])
             }
             Stage::Document => {
-                artefact::key(&[settings, &of(Stage::Facts)?, &of(Stage::Decompose)?])
+                artefact::key(&[settings, &hash(Stage::Facts)?, &hash(Stage::Decompose)?])
             }
-            Stage::Integrate => artefact::key(&[settings, &of(Stage::Document)?]),
-            Stage::Scale => artefact::key(&[settings, &of(Stage::Facts)?, &of(Stage::Integrate)?]),
-            Stage::Deploy => artefact::key(&[settings, &of(Stage::Scale)?]),
-            Stage::Verify => artefact::key(&[settings, &of(Stage::Deploy)?]),
+            Stage::Integrate => artefact::key(&[settings, &hash(Stage::Document)?]),
+            Stage::Scale => {
+                artefact::key(&[settings, &hash(Stage::Facts)?, &hash(Stage::Integrate)?])
+            }
+            Stage::Deploy => artefact::key(&[settings, &hash(Stage::Scale)?]),
+            Stage::Verify => artefact::key(&[settings, &hash(Stage::Deploy)?]),
         })
     }
 
@@ -178,9 +166,8 @@ impl<'a> Stages<'a> {
     }
 
     fn make_questions(&self, path: &Path, header: &Header) -> Result<(), RowsError> {
-        let stage = Stage::Decompose.as_str();
         if let Input::Questions(file) = self.input {
-            let questions = read_questions(file, stage)?;
+            let questions = read_questions(file)?;
             return artefact::write(path, header, questions.into_iter().map(Ok));
         }
         let facts = self.facts()?;
@@ -191,38 +178,25 @@ impl<'a> Stages<'a> {
                 if asked.insert(question.question.to_lowercase()) {
                     Ok(question)
                 } else {
-                    Err((
-                        Check::Duplicate,
-                        format!("asked before: {}", question.question),
-                    ))
+                    let reason = format!("asked before: {}", question.question);
+                    Err(Finding::new(Check::Duplicate, reason))
                 }
             });
-            Ok(match made {
-                Ok(question) => Line::Item(question),
-                Err((check, reason)) => Line::Rejected(Rejection {
-                    id,
-                    stage: stage.to_owned(),
-                    check,
-                    reason,
-                }),
-            })
+            Ok(Line::new(made, id, Stage::Decompose))
         });
         artefact::write(path, header, lines)
     }
 
     /// Makes an artefact from another one, item by item. Items that were rejected before are left out.
-    fn map<T: serde::de::DeserializeOwned, U: Serialize>(
+    fn map<T: DeserializeOwned, U: Serialize>(
         &self,
         from: Stage,
         path: &Path,
         header: &Header,
-        mut made: impl FnMut(T) -> Result<U, Rejection>,
+        mut make: impl FnMut(T) -> Line<U>,
     ) -> Result<(), RowsError> {
         let lines = artefact::lines::<T>(&self.file(from))?.filter_map(|line| match line {
-            Ok(Line::Item(item)) => Some(Ok(match made(item) {
-                Ok(item) => Line::Item(item),
-                Err(rejection) => Line::Rejected(rejection),
-            })),
+            Ok(Line::Item(item)) => Some(Ok(make(item))),
             Ok(Line::Rejected(_)) => None,
             Err(error) => Some(Err(error)),
         });

@@ -10,7 +10,7 @@ use rlf_interpreters::interpreter::Interpreter;
 
 use super::Progress;
 use super::stages::Stages;
-use crate::rows::artefact::{self, Header, Line, line};
+use crate::rows::artefact::{self, Header, Raw, line};
 use crate::rows::error::RowsError;
 use crate::rows::options::RowOptions;
 use crate::rows::results::Verified;
@@ -54,14 +54,16 @@ pub(super) async fn verify(
     }
     progress(Progress::VerificationBegins { kept: kept.rows });
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    let rows = rows(&deployed)?.skip(kept.rows);
-    let mut verdicts = futures_util::stream::iter(rows)
-        .map(|row| async move {
-            let (row, hash) = row?;
+    let deployed = &deployed;
+    let lines = artefact::raw_items(deployed)?.skip(kept.rows);
+    let mut verdicts = futures_util::stream::iter(lines)
+        .map(|line| async move {
+            let line = line?;
+            let row: Row = line.item(deployed)?;
             let verdict = verify_row(&row, interpreter).await?;
             Ok::<_, RowsError>(Verified {
                 id: row.id,
-                row: hash,
+                row: row_hash(&line),
                 verdict,
             })
         })
@@ -95,27 +97,9 @@ fn header() -> Header {
     Header::new(Stage::Verify.artefact(), String::new())
 }
 
-/// The deployed rows, each with the hash of its line.
-fn rows(
-    deployed: &Path,
-) -> Result<impl Iterator<Item = Result<(Row, String), RowsError>> + use<>, RowsError> {
-    let place = deployed.to_owned();
-    let file = File::open(deployed).map_err(|source| RowsError::read(deployed, source))?;
-    let lines = (1..).zip(BufReader::new(file).lines()).skip(1);
-    Ok(lines.filter_map(move |(number, line)| {
-        let line = match line {
-            Ok(line) => line,
-            Err(source) => return Some(Err(RowsError::read(&place, source))),
-        };
-        match serde_json::from_str(&line) {
-            Ok(Line::Item(row)) => {
-                let hash = artefact::key(&[&line]);
-                Some(Ok((row, hash)))
-            }
-            Ok(Line::Rejected(_)) => None,
-            Err(error) => Some(Err(RowsError::line(&place, number, &error))),
-        }
-    }))
+/// The hash of a line of the deployed rows.
+fn row_hash(line: &Raw) -> String {
+    artefact::key(&[&line.text])
 }
 
 /// The verdicts of an earlier run that still hold: those at the front whose rows are unchanged.
@@ -142,7 +126,7 @@ impl Kept {
             read.map_err(|source| RowsError::read(path, source))
         };
         kept.bytes += next(&mut text)? as u64;
-        let mut rows = rows(deployed)?;
+        let mut rows = artefact::raw_items(deployed)?;
         loop {
             let bytes = next(&mut text)?;
             let Ok(verified) = serde_json::from_str::<Verified>(&text) else {
@@ -151,7 +135,7 @@ impl Kept {
             let Some(row) = rows.next() else {
                 break;
             };
-            if !text.ends_with('\n') || row?.1 != verified.row {
+            if !text.ends_with('\n') || row_hash(&row?) != verified.row {
                 break;
             }
             kept.bytes += bytes as u64;

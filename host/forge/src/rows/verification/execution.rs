@@ -7,9 +7,8 @@ use rlf_interpreters::program::{File, Program, ProgramError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::Finding;
 use super::probes::Probe;
-use crate::rows::rejection::Check;
+use crate::rows::rejection::{Check, Finding};
 use crate::rows::row::Row;
 
 const RUN_ROW: &str = include_str!("run_row.py");
@@ -34,7 +33,7 @@ pub enum ExecutionError {
     Infrastructure {
         /// The row.
         id: String,
-        /// What stopped it.
+        /// The limit that stopped it.
         reason: String,
     },
     /// The program left no result that can be read.
@@ -52,7 +51,7 @@ pub enum ExecutionError {
 #[serde(from = "(String, bool)")]
 pub(super) struct Output {
     pub(super) text: String,
-    /// Whether the call raised an exception.
+    /// True if the call raised an exception.
     pub(super) failed: bool,
 }
 
@@ -166,7 +165,7 @@ pub(super) async fn execute(
         serde_json::from_slice(&file.data).map_err(|error| failed(error.to_string()))?;
     if let Some((tool, error)) = outputs.broken.first_key_value() {
         let reason = format!("the source of `{tool}` cannot be executed: {error}");
-        return Ok(Executed::Finding(Finding::new(Check::Malformed, reason)));
+        return Ok(Executed::Finding(Finding::malformed(reason)));
     }
     let expected = (row.calls.len() + probes.len(), row.calls.len());
     if (outputs.clean.len(), outputs.published.len()) != expected {

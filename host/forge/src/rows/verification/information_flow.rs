@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::Finding;
 use crate::rows::matching::plain;
-use crate::rows::rejection::Check;
+use crate::rows::rejection::{Check, Finding};
 use crate::rows::row::Row;
 
 /// Checks all gold calls. `results` are their texts, in order.
@@ -33,7 +32,7 @@ pub(super) fn check(row: &Row, results: &[&str]) -> Vec<Finding> {
     findings
 }
 
-/// What was said so far.
+/// The texts and numbers that were said so far.
 #[derive(Default)]
 struct Known {
     texts: Vec<String>,

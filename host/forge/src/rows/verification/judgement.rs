@@ -2,12 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Finding;
 use super::execution::Outputs;
 use super::probes::{Probe, ProbeKind};
 use super::static_checks::answers;
-use crate::rows::matching::{contains, contains_parts, is_trivial, plain};
-use crate::rows::rejection::Check;
+use crate::rows::matching::{contains, is_short, plain, plain_contains};
+use crate::rows::rejection::{Check, Finding};
 use crate::rows::row::Row;
 
 /// Largest number of characters of a text in a finding.
@@ -43,7 +42,7 @@ pub(super) fn gold(row: &Row, outputs: &Outputs) -> Vec<Finding> {
 pub(super) fn others(row: &Row, probes: &[Probe], outputs: &Outputs) -> Vec<Finding> {
     let all: Vec<&str> = answers(row)
         .into_iter()
-        .filter(|answer| is_trivial(answer).is_none())
+        .filter(|answer| !is_short(answer))
         .collect();
     let mut findings = Vec::new();
     for (probe, output) in probes.iter().zip(&outputs.clean[row.calls.len()..]) {
@@ -54,7 +53,7 @@ pub(super) fn others(row: &Row, probes: &[Probe], outputs: &Outputs) -> Vec<Find
                 shown(&output.text),
             );
             let reason = format!("`{tool}` fails with {arguments}, which it should answer: {said}");
-            findings.push(Finding::new(Check::Malformed, reason));
+            findings.push(Finding::malformed(reason));
         }
         let own: Vec<&str> = row.sub_answers(tool).collect();
         let said = plain(&output.text);
@@ -63,7 +62,7 @@ pub(super) fn others(row: &Row, probes: &[Probe], outputs: &Outputs) -> Vec<Find
         } else {
             own.as_slice()
         };
-        let Some(answer) = sought.iter().find(|answer| contains_parts(&said, answer)) else {
+        let Some(answer) = sought.iter().find(|answer| plain_contains(&said, answer)) else {
             continue;
         };
         if knows_as_much(row, probe, tool, answer) {
@@ -85,7 +84,7 @@ pub(super) fn others(row: &Row, probes: &[Probe], outputs: &Outputs) -> Vec<Find
     findings
 }
 
-/// Whether the arguments have every value of a gold call that gives this answer: the same request in other words.
+/// True if the arguments have every value of a gold call that gives this answer: the same request in other words.
 fn knows_as_much(row: &Row, probe: &Probe, tool: &str, answer: &str) -> bool {
     let has = leaves(&probe.arguments);
     let mut gold = row.calls.iter();

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::Finding;
-use crate::rows::matching::{contains_parts, is_trivial, plain};
+use crate::rows::matching::{is_short, plain, plain_contains, triviality};
 use crate::rows::options::MAX_TOOLS;
 use crate::rows::output::references;
-use crate::rows::rejection::Check;
+use crate::rows::rejection::{Check, Finding};
 use crate::rows::row::Row;
 
 /// Longest name of a tool.
@@ -22,14 +21,14 @@ pub(super) fn check(row: &Row) -> Vec<Finding> {
     findings
 }
 
-/// Everything that is to be found.
+/// All answers that a policy has to find, each once.
 pub(super) fn answers(row: &Row) -> BTreeSet<&str> {
     let answers = row.calls.iter().map(|call| call.answer.as_str());
     answers.chain([row.answer.as_str()]).collect()
 }
 
 fn well_formed(row: &Row, findings: &mut Vec<Finding>) {
-    let mut add = |reason: String| findings.push(Finding::new(Check::Malformed, reason));
+    let mut add = |reason: String| findings.push(Finding::malformed(reason));
     let mut names = BTreeSet::new();
     if row.tools.is_empty() || row.tools.len() > MAX_TOOLS {
         add(format!(
@@ -85,28 +84,24 @@ fn well_formed(row: &Row, findings: &mut Vec<Finding>) {
 
 fn trivial(row: &Row, findings: &mut Vec<Finding>) {
     let question = plain(&row.question);
-    for answer in answers(row) {
-        if let Some(reason) = is_trivial(answer) {
-            findings.push(Finding::new(Check::Trivial, reason));
-        } else if contains_parts(&question, answer) {
-            let reason = format!("the question states the answer {answer:?}");
-            findings.push(Finding::new(Check::Trivial, reason));
-        }
-    }
+    let reasons = answers(row)
+        .into_iter()
+        .filter_map(|answer| triviality(&question, answer));
+    findings.extend(reasons.map(|reason| Finding::new(Check::Trivial, reason)));
 }
 
-/// Answers in what the policy reads of the tools.
+/// Finds answers in the text that the policy reads of the tools.
 fn leaks(row: &Row, findings: &mut Vec<Finding>) {
     let answers: Vec<&str> = answers(row)
         .into_iter()
-        .filter(|answer| is_trivial(answer).is_none())
+        .filter(|answer| !is_short(answer))
         .collect();
     for tool in &row.tools {
         let shown = json!([tool.name, tool.description, tool.parameters]).to_string();
         let shown = plain(&shown);
         for answer in answers
             .iter()
-            .filter(|answer| contains_parts(&shown, answer))
+            .filter(|answer| plain_contains(&shown, answer))
         {
             let reason = format!(
                 "the description of `{}` states the answer {answer:?}",

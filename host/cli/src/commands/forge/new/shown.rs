@@ -67,7 +67,7 @@ impl WriteObserver for Shown {
         self.line(&format!("round {number}: {}", verdict(&round.examination)));
         let findings = &round.examination.findings;
         for finding in findings.iter().take(MAX_FINDINGS) {
-            let text = printable(&finding.to_string());
+            let text = printable(&format!("{finding} ({})", finding.kind));
             self.line(&format!("  {} {text}", severity(finding.severity)));
         }
         if findings.len() > MAX_FINDINGS {
@@ -167,7 +167,7 @@ pub(in crate::commands::forge) fn question(first: &Question) {
 pub(super) fn written(written: &Written, folder: &Path, price: Option<Price>) {
     let spent = &written.spent;
     let cost = price.map_or(String::new(), |price| {
-        let cost = price.of(spent.prompt_tokens, spent.answer_tokens);
+        let cost = price.cost(spent.prompt_tokens, spent.answer_tokens);
         format!(", cost {cost:.4}")
     });
     say!("{}: {}", style(&written.name).bold(), why(written));

@@ -1,0 +1,37 @@
+//! The interpreter that runs what the forge makes in Python.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use rlf_interpreters::interpreter::{Interpreter, Interpreters};
+use rlf_plugins::manifest::PluginKind;
+
+use crate::operator::Operator;
+use crate::plugins::sources;
+use crate::progress::Progress;
+
+/// The plugin, which is named after its language.
+const PYTHON: &str = "python";
+
+/// Loads the interpreter of Python, with the grants of the configuration. `added` is a folder of plugins.
+pub(super) fn python(added: Option<&Path>, operator: &Operator) -> anyhow::Result<Interpreter> {
+    let sources = sources(added);
+    let sandbox = sources.sandbox(&operator.sandbox)?;
+    let is_python = |name: &str| name == PYTHON;
+    let grants = &operator.grants_by_name;
+    let registry = sources.load_where(grants, &sandbox, &Progress::new(), is_python);
+    if let Some(interpreter) = Interpreters::new(&registry).get(PYTHON) {
+        return Ok(interpreter.clone());
+    }
+    let mut problems = registry.problems().iter();
+    Err(
+        match problems.find(|one| one.plugin == PYTHON || one.plugin == "*") {
+            Some(problem) => anyhow!("{problem}"),
+            None => anyhow!(
+                "no plugin of {} runs {PYTHON}{}",
+                sources.display(),
+                registry.explain_missing(PYTHON, PluginKind::Interpreter)
+            ),
+        },
+    )
+}
