@@ -58,7 +58,7 @@ pub trait Observer: Send + Sync {
     /// Completes when the step under way is to be abandoned. RL then breaks off the rollout, or stops before its next
     /// update. The step's updates are discarded, and a resumed run repeats it as a whole. Default: never.
     async fn step_abandoned(&self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

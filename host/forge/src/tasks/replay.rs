@@ -187,7 +187,8 @@ pub(super) fn answer(session: &EnvironmentSession, tool: &str, played: Played) -
             .or_else(|| json(&format!("[{}]", played.text)))
     };
     let result = result.unwrap_or_else(|| Value::String(played.text.clone()));
-    let is_json = result.to_string() == played.text;
+    let written = result.to_string();
+    let is_json = written == played.text;
     Answer {
         text: (!is_json).then_some(played.text),
         result,
