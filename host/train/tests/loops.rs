@@ -550,7 +550,7 @@ impl Observer for AbandonAt {
             all.fetch_add(1, std::sync::atomic::Ordering::SeqCst)
         };
         if self.steps != 3 || asked(&self.asked) != self.most {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

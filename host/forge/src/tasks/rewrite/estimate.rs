@@ -48,7 +48,7 @@ impl Estimate {
     /// Their cost.
     pub fn cost(&self, price: Price) -> f64 {
         let (prompt, answer) = self.tokens();
-        price.of(prompt, answer)
+        price.cost(prompt, answer)
     }
 
     /// The estimate for more tasks of the same kind.
