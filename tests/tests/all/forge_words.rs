@@ -296,10 +296,12 @@ fn a_graph_of_embeddings_says_so_and_is_made_again_without_asking() {
     );
 }
 
+/// A change of the rows of an answer.
+type Change = fn(&mut Vec<Value>);
+
 #[test]
 fn embeddings_of_the_wrong_form_are_errors_that_say_what_is_wrong() {
     let (host, folder) = (Host::new(), tempfile::tempdir().expect("a folder"));
-    type Change = fn(&mut Vec<Value>);
     let changes: [(Change, &str); 4] = [
         (|rows| drop(rows.pop()), "it has 31 vectors for 32 texts"),
         (

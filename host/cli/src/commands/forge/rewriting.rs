@@ -150,7 +150,7 @@ impl Rewriting {
     fn cost(&self, report: &Report) -> Option<f64> {
         let spent = &report.spent;
         let price = self.price?;
-        Some(price.of(spent.prompt_tokens, spent.answer_tokens))
+        Some(price.cost(spent.prompt_tokens, spent.answer_tokens))
     }
 
     /// Says what became of the words.
