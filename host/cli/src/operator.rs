@@ -26,7 +26,7 @@ pub(crate) struct Operator {
     pub(crate) tools: ToolManagerConfig,
     pub(crate) environments: EnvironmentConfig,
     pub(crate) serve: ServeConfig,
-    /// The table `[writer]`: the model that writes environments.
+    /// The table `[writer]`: the model that writes environments, and takes questions apart.
     pub(crate) writer: Option<EndpointConfig>,
     file: Option<(PathBuf, Lines)>,
     /// Data bindings into a run's folder, which cannot be resolved without a run: by alias and slot, the file's name.

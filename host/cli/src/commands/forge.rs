@@ -1,5 +1,6 @@
 //! `rlf-host forge`: makes environments, rows and tasks, verifies and exports them, and draws tool graphs.
 
+mod asking;
 mod compose;
 mod export;
 mod graph;
@@ -16,6 +17,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use rlf_forge::writer::PROMPTS;
 use rlf_specification::{Checked, Format, check_text};
 
 use crate::arguments::{Forge, ForgeCommand, ForgeEnv};
@@ -49,7 +51,7 @@ pub(crate) fn run(options: &Forge) -> anyhow::Result<ExitCode> {
         } => compose::run(*seed, *count, (*words).into(), output, options.json),
         ForgeEnv::Export { file, python } => export(file, python),
         ForgeEnv::New(new) => new::run(new, options),
-        ForgeEnv::Prompts { output } => prompts::run(output, options.json),
+        ForgeEnv::Prompts { output } => prompts::run(PROMPTS, output, options.json),
         ForgeEnv::Verify(verify) => verify::run(options, verify),
     }
 }

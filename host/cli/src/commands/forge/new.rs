@@ -4,14 +4,12 @@ mod shown;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use async_trait::async_trait;
-use rlf_endpoint::{Endpoint, EndpointConfig};
 use rlf_environments::environments::Environments;
 use rlf_forge::ask::prompts::Prompts;
-use rlf_forge::ask::{Account, Answers, AskError, Asker, Limits, Price, Question};
+use rlf_forge::ask::{AskError, Price, Question};
 use rlf_forge::writer::{
     Estimate, Form, NotOpened, Opener, PROMPTS, Request, Stop, Thoroughness, WriteError, Writer,
     Written, estimate,
@@ -19,16 +17,15 @@ use rlf_forge::writer::{
 use rlf_plugins::problem::{Problem, ProblemKind};
 use serde_json::json;
 
-use self::shown::Shown;
+use super::asking::{self, Shown, asker, endpoint, price};
 use super::interpreter::python;
 use crate::arguments::{Forge, ForgeNew, PluginBindings};
 use crate::commands::env::find;
 use crate::display::printable;
 use crate::operator::Operator;
 
-/// Limits of a question, where the configuration sets none: an answer is a whole file.
+/// Limit of an answer, where the configuration sets none: an answer is a whole file.
 const MAX_ANSWER_TOKENS: u32 = 16_384;
-const TIMEOUT: Duration = Duration::from_mins(10);
 
 pub(super) fn run(new: &ForgeNew, options: &Forge) -> anyhow::Result<ExitCode> {
     let operator = Operator::load(options.config.as_deref())?;
@@ -43,16 +40,19 @@ pub(super) fn run(new: &ForgeNew, options: &Forge) -> anyhow::Result<ExitCode> {
         rounds: new.rounds,
         thoroughness: Thoroughness::for_seed(new.seed),
     };
-    let price = new.price_prompt.zip(new.price_answer);
-    let price = price.map(|(prompt, answer)| Price { prompt, answer });
-    let prompts = Prompts::load(PROMPTS, new.prompts.as_deref())?;
+    let price = price(&new.model);
+    let prompts = Prompts::load(PROMPTS, new.model.prompts.as_deref())?;
     let (estimated, first) =
         estimate(&prompts, &request.description, request.form, request.rounds)?;
     if new.dry_run {
         return dry_run(&estimated, &first, price, options.json);
     }
-    let endpoint =
-        Endpoint::open(endpoint(new, &operator)?).map_err(|error| anyhow!("[writer] {error}"))?;
+    let endpoint = endpoint(
+        &new.model,
+        &operator,
+        MAX_ANSWER_TOKENS,
+        "without a model, `rlf-host forge env compose` makes environments",
+    )?;
     let opener = Plugins {
         added: options.plugins.plugins.as_deref(),
         operator: &operator,
@@ -63,17 +63,8 @@ pub(super) fn run(new: &ForgeNew, options: &Forge) -> anyhow::Result<ExitCode> {
     }
     let shown = Shown::new(options.json);
     let work = new.work.clone().unwrap_or_else(|| beside(&new.output));
-    let asker = Asker {
-        model: &endpoint,
-        answers: Answers::new(request.answers(&work)),
-        account: Account::new(Limits {
-            tokens: new.max_tokens_total,
-            time: Duration::from_secs(new.max_time),
-        }),
-        attempts: new.attempts,
-        seed: new.seed,
-        observer: &shown,
-    };
+    let answers = request.answers(&work);
+    let asker = asker(&new.model, &endpoint, &answers, new.seed, &shown);
     let writer = Writer {
         asker: &asker,
         prompts: &prompts,
@@ -115,37 +106,6 @@ fn exit(written: &Written) -> ExitCode {
     }
 }
 
-/// The endpoint of the table `[writer]`, with the options of the command line.
-fn endpoint(new: &ForgeNew, operator: &Operator) -> anyhow::Result<EndpointConfig> {
-    let mut config = operator.writer.clone().unwrap_or_default();
-    if !operator.has(&["writer", "max_tokens"]) {
-        config.max_tokens = MAX_ANSWER_TOKENS;
-    }
-    if !operator.has(&["writer", "timeout_ms"]) {
-        config.timeout = TIMEOUT;
-    }
-    if let Some(url) = &new.url {
-        config.url.clone_from(url);
-    }
-    if let Some(model) = &new.model {
-        config.model.clone_from(model);
-    }
-    if let Some(key) = &new.key_env {
-        config.key_env = Some(key.clone());
-        config.key_file = None;
-    }
-    if let Some(temperature) = new.temperature {
-        config.temperature = temperature;
-    }
-    if config.url.is_empty() || config.model.is_empty() {
-        bail!(
-            "no model is named; give --url and --model, or a table [writer] with `url` and `model` in the file of --config \
-             (without a model, `rlf-host forge env compose` makes environments)"
-        );
-    }
-    Ok(config)
-}
-
 fn dry_run(
     estimated: &Estimate,
     first: &Question,
@@ -163,7 +123,7 @@ fn dry_run(
     } else {
         shown::stages(estimated);
         shown::estimate(estimated, price);
-        shown::question(first);
+        asking::question(first);
     }
     Ok(ExitCode::SUCCESS)
 }
