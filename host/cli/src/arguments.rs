@@ -15,8 +15,8 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use self::data::{Data, DataCommand, Import};
 pub(crate) use self::env::{Env, EnvCommand};
 pub(crate) use self::forge::{
-    ChainSampling, Forge, ForgeCommand, ForgeEnv, ForgeGraph, ForgeModel, ForgeNew, ForgeRows,
-    ForgeTasks, ForgeVerify, TaskFormat, TaskStage, TaskWords,
+    ChainSampling, Forge, ForgeAsker, ForgeCommand, ForgeEnv, ForgeGraph, ForgeModel, ForgeNew,
+    ForgeRows, ForgeTasks, ForgeVerify, TaskFormat, TaskStage, TaskWords,
 };
 pub(crate) use self::plugin::{Plugin, PluginCommand};
 pub(crate) use self::run::Run;

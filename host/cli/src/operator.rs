@@ -26,7 +26,7 @@ pub(crate) struct Operator {
     pub(crate) tools: ToolManagerConfig,
     pub(crate) environments: EnvironmentConfig,
     pub(crate) serve: ServeConfig,
-    /// The table `[writer]`: the model that writes environments and the words of tasks.
+    /// The table `[writer]`: the model that writes environments and the words of tasks, and takes questions apart.
     pub(crate) writer: Option<EndpointConfig>,
     /// The table `[embeddings]`: the model that compares names and descriptions of parameters.
     pub(crate) embeddings: Option<EndpointConfig>,

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | asking: [`Asker::text`], [`Asker::json`] | this one |
 //! | the model behind an endpoint, or one in a test | `model`: [`Model`] |
-//! | tokens and time, their limits, estimates and prices | `account`: [`Account`], [`Limits`], [`Price`] |
+//! | tokens and time, their limits, estimates and prices | `account`: [`Account`], [`Limits`], [`Total`], [`Price`] |
 //! | answers on disk | `answers`: [`Answers`] |
 //! | prompts as files that a user can change | [`prompts`] |
 //! | the file or JSON inside an answer | [`extract`] |
@@ -61,7 +61,7 @@ pub mod extract;
 mod model;
 pub mod prompts;
 
-pub use account::{Account, Limits, Price, Spent, tokens_of};
+pub use account::{Account, Limits, Price, Spent, Total, tokens_of};
 pub use answers::{Answer, Answers};
 pub use error::{AskError, Unusable};
 pub use model::Model;
@@ -80,7 +80,7 @@ use serde_json::{Value, json};
 const MAX_SHOWN_AGAIN: usize = 40_000;
 
 /// A question.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// Its name on disk and in reports, such as `sketch`: letters, digits, `-`.
     pub stage: String,

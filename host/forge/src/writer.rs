@@ -33,7 +33,7 @@ mod stages;
 
 pub use candidate::{Candidate, Form, Source, StateScenario};
 pub use claims::Claims;
-pub use estimate::{Estimate, StageEstimate, Total, estimate};
+pub use estimate::{Estimate, StageEstimate, estimate};
 pub use examine::{Examination, Finding, NotOpened, Opener, Reached, Thoroughness};
 pub use prompt_set::PROMPTS;
 pub use rounds::{Round, Standstill, Stop};

@@ -1,6 +1,12 @@
-//! The promises of the stages that make rows, for any seed. What needs the interpreter is tested end to end.
+//! The promises of the stages that make rows, for any seed. The end-to-end tests run the interpreter.
+
+#[path = "rows/decomposing.rs"]
+mod decomposing;
+#[path = "writer/scripted.rs"]
+mod scripted;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use proptest::prelude::*;
 use rlf_dialogue::split::Split;
@@ -17,7 +23,11 @@ use rlf_forge::rows::output::{demonstration, ftrl_row, task};
 use rlf_forge::rows::question::{Question, Source, Work};
 use rlf_forge::rows::rejection::Check;
 use rlf_forge::rows::row::Row;
+use rlf_forge::rows::{Input, make_rows};
 use serde_json::Value;
+
+/// Entities of each kind in the graphs of these tests.
+const ENTITIES: usize = 60;
 
 fn options(seed: u64, complexity: Complexity) -> RowOptions {
     RowOptions {
@@ -43,7 +53,7 @@ fn toolsets(question: Question, facts: &Facts, options: &RowOptions) -> [Toolset
 
 fn rows(seed: u64, complexity: Complexity, count: usize) -> Vec<Row> {
     let options = options(seed, complexity);
-    let facts = generate_facts(seed, options.count);
+    let facts = generate_facts(seed, ENTITIES);
     questions(&facts, &options, count)
         .into_iter()
         .map(|question| {
@@ -97,7 +107,7 @@ proptest! {
     #[test]
     fn a_question_has_as_many_sub_answers_as_published_and_needs_only_earlier_ones(seed in any::<u64>()) {
         let options = options(seed, Complexity::None);
-        let facts = generate_facts(seed, options.count);
+        let facts = generate_facts(seed, ENTITIES);
         for question in questions(&facts, &options, 16) {
             let (least, most) = question.scenario.sub_answers();
             prop_assert!((least..=most).contains(&question.steps.len()), "{:?}", question);
@@ -123,7 +133,7 @@ proptest! {
     #[test]
     fn stages_keep_a_tool_for_every_step(seed in any::<u64>(), which in 0..Complexity::ALL.len()) {
         let options = options(seed, Complexity::ALL[which]);
-        let facts = generate_facts(seed, options.count);
+        let facts = generate_facts(seed, ENTITIES);
         for question in questions(&facts, &options, 8) {
             let steps = question.steps.len();
             let [documented, integrated, scaled] = toolsets(question, &facts, &options);
@@ -164,6 +174,27 @@ fn the_same_seed_makes_the_same_rows() {
         assert_eq!(rows(7, complexity, 12), rows(7, complexity, 12));
     }
     assert_ne!(rows(7, Complexity::None, 4), rows(8, Complexity::None, 4));
+}
+
+#[tokio::test]
+async fn a_larger_count_continues_a_smaller_one() {
+    let deployed = async |count: usize| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = RowOptions {
+            count,
+            ..options(7, Complexity::None)
+        };
+        let input = Input::Generated;
+        let made = make_rows(&input, &options, folder.path(), None, None, |_| {}).await;
+        made.expect("it needs no interpreter");
+        let file = folder.path().join("5-deployed.jsonl");
+        fs::read_to_string(file).expect("it was made")
+    };
+    let (few, many) = (deployed(8).await, deployed(1_600).await);
+    let (few, many): (Vec<&str>, Vec<&str>) = (few.lines().collect(), many.lines().collect());
+    assert!(few.len() > 8 && many.len() > 1_600);
+    // The first line has the key of what it was made from.
+    assert_eq!(few[1..], many[1..few.len()]);
 }
 
 #[test]
@@ -277,7 +308,7 @@ fn a_demonstration_makes_independent_calls_in_one_turn() {
 #[test]
 fn tools_that_are_too_long_are_rejected_with_their_size() {
     let options = options(0, Complexity::None);
-    let facts = generate_facts(0, options.count);
+    let facts = generate_facts(0, ENTITIES);
     let question = questions(&facts, &options, 1).remove(0);
     let mut toolset = document(question, &facts, &options);
     toolset.documents[0].description = "long ".repeat(4_000);

@@ -7,3 +7,5 @@ mod asking;
 mod revising;
 #[path = "writer/scripted.rs"]
 mod scripted;
+#[path = "writer/writing.rs"]
+mod writing;

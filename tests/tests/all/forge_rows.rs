@@ -1,10 +1,11 @@
-//! `rlf-host forge rows`: rows are made of a seed or a file, verified and imported, and an interrupted run continues.
+//! `rlf-host forge rows`: rows are made of a seed, a file or a model's answers, verified and imported. An interrupted run
+//! continues, and so does a larger count.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use rlf_tests::{Ended, Host};
+use rlf_tests::{ChatEndpoint, Ended, Host, Reply};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -310,4 +311,173 @@ fn bad_input_is_said_with_its_place_and_loses_nothing() {
         dry.succeeded().stdout.starts_with("would make 500 rows"),
         "{dry}"
     );
+}
+
+#[test]
+fn a_larger_count_keeps_the_rows_that_are_there() {
+    let host = Host::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (grown, whole) = (folder.path().join("grown"), folder.path().join("whole"));
+    let make = |output: &Path, count: &str| {
+        let options = ["--count", count, "--seed", "3", "--complexity", "none"];
+        rows(&host, output, &options)
+    };
+    make(&grown, "8").succeeded();
+    let verdicts = read(&grown.join("6-verified.jsonl")).len() - 1;
+    let first = fs::read(grown.join("rows.jsonl")).expect("it was written");
+    let more = make(&grown, "20");
+    let kept = format!("kept {verdicts} verdicts in 6-verified.jsonl");
+    assert!(more.succeeded().stdout.contains(&kept), "{more}");
+    assert!(
+        fs::read(grown.join("rows.jsonl")).is_ok_and(|rows| rows.starts_with(&first)),
+        "{more}"
+    );
+    make(&whole, "20").succeeded();
+    assert!(files(&grown) == files(&whole));
+}
+
+/// An endpoint's answer, which is kept to the end of the process.
+fn says(text: &str) -> Reply {
+    Reply::Says(Box::leak(text.to_owned().into_boxed_str()))
+}
+
+#[test]
+fn a_model_takes_questions_apart_and_execution_has_the_last_word() {
+    let author = json!({"steps": [
+        {"question": "Who wrote Faust?", "answer": "Johann Wolfgang von Goethe", "subject": "Faust", "kind": "work", "relation": "author"},
+        {"question": "In which year was #1 born?", "answer": "1749", "kind": "person"},
+    ]});
+    let lie = author.to_string().replace("1749", "1751");
+    // The same sub-question twice, with two answers: no check but execution finds it.
+    let twice = json!({"steps": [
+        {"question": "Who wrote Emma?", "answer": "Jane Austen", "subject": "Emma", "kind": "work", "relation": "author"},
+        {"question": "Who wrote Emma again?", "answer": "Jane Fairfax", "subject": "Emma", "kind": "work", "relation": "author"},
+        {"question": "Where was #1 born?", "answer": "Steventon", "kind": "person"},
+        {"question": "Where was #2 born?", "answer": "Highbury", "kind": "person"},
+    ]});
+    let (author, twice) = (author.to_string(), twice.to_string());
+    let endpoint = ChatEndpoint::start(move |question| {
+        let messages = question.messages();
+        match (
+            messages[1].1.contains("author of Faust born?\n"),
+            messages.len(),
+        ) {
+            (true, 2) => says("{\"steps\": ["),
+            (true, 4) => says(&lie),
+            (true, _) => says(&format!("<think>..</think>\n```json\n{author}\n```")),
+            (false, _) => says(&twice),
+        }
+    });
+    let (host, folder) = (Host::new(), tempfile::tempdir().expect("a folder"));
+    let questions = [
+        json!({"id": "faust", "question": "In which year was the author of Faust born?", "answer": 1749}),
+        json!({"id": "emma", "question": "Where was the author of Emma born?", "answer": "Steventon"}),
+    ];
+    let file = folder.path().join("questions.jsonl");
+    fs::write(&file, json_lines(&questions)).expect("can be written");
+    let path = file.display().to_string();
+    let output = folder.path().join("rows");
+    let with = |further: &[&str]| {
+        let options = ["--questions", &path, "--complexity", "none"];
+        rows(&host, &output, &[&options[..], further].concat())
+    };
+    with(&[]).refused_with(&["no model is named; give --url and --model", "`steps`"]);
+    let url = endpoint.url();
+    let model = ["--url", url, "--model", "scripted", "--json"];
+    let dry = with(&[&model[..], &["--dry-run"]].concat());
+    let dry = dry.succeeded().json();
+    assert_eq!(
+        (&dry["least"]["questions"], &dry["most"]["questions"]),
+        (&json!(2), &json!(6))
+    );
+    assert!(endpoint.take_questions().is_empty() && !output.exists());
+
+    let made = with(&model);
+    let report = made.succeeded().json();
+    assert_eq!(
+        (&report["rows"], &report["rejected"]),
+        (&json!(1), &json!(1))
+    );
+    assert_eq!(report["asked"]["spent"]["answers"], 4, "{report}");
+    assert_eq!(endpoint.take_questions().len(), 4);
+    let row = &read(&output.join("rows.jsonl"))[0];
+    assert_eq!(row["data_source"], "self/multi_hop");
+    let unsolved = row["unsolved_set"].as_str().expect("a text");
+    assert!(
+        unsolved.contains("Johann Wolfgang von Goethe") && unsolved.contains("1749"),
+        "{unsolved}"
+    );
+    let rejected = &read(&output.join("rejected.jsonl"))[0];
+    assert_eq!(
+        (&rejected["id"], &rejected["stage"]),
+        (&json!("emma"), &json!("verify"))
+    );
+    let before = files(&output);
+    with(&model).succeeded();
+    assert!(endpoint.take_questions().is_empty());
+    assert!(files(&output) == before);
+}
+
+#[test]
+fn an_endpoint_that_stalls_loses_no_answer_and_prompts_can_be_changed() {
+    let (host, folder) = (Host::new(), tempfile::tempdir().expect("a folder"));
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let config =
+        "[writer]\nurl = \"http://127.0.0.1:1\"\nmodel = \"m\"\ntimeout_ms = 300\nretries = 0\n";
+    fs::write(at("writer.toml"), settings).expect("can be written");
+    let question = json!({"question": "Who composed Fidelio?", "answer": "Ludwig van Beethoven"});
+    fs::write(at("questions.jsonl"), json_lines(&[question])).expect("can be written");
+    let (questions, config, prompts) = (at("questions.jsonl"), at("writer.toml"), at("prompts"));
+    let written = host.run(["forge", "rows", "--write-prompts", &prompts]);
+    assert!(
+        written
+            .succeeded()
+            .stdout
+            .contains("2 prompts written, 0 there already"),
+        "{written}"
+    );
+    fs::write(
+        at("prompts/decompose.txt"),
+        "Take apart: {{ question }} ({{ answer }}) {{ schema }}\n",
+    )
+    .expect("can be written");
+    let output = folder.path().join("rows");
+    let run = |endpoint: &ChatEndpoint| {
+        let options = [
+            "--questions",
+            &questions,
+            "--config",
+            &config,
+            "--prompts",
+            &prompts,
+            "--url",
+            endpoint.url(),
+            "--complexity",
+            "none",
+        ];
+        rows(&host, &output, &options)
+    };
+    let stalls = ChatEndpoint::start(|_| Reply::Stalls);
+    run(&stalls).refused_with(&[
+        "had not answered after 300 ms",
+        "all answers so far are kept, and the same command goes on from there",
+    ]);
+    assert!(!output.join("1-decomposed.jsonl").exists());
+    let answers = ChatEndpoint::start(|_| {
+        says(
+            r#"{"steps": [{"question": "Who composed Fidelio?", "answer": "Ludwig van Beethoven", "subject": "Fidelio"}]}"#,
+        )
+    });
+    let made = run(&answers);
+    assert!(
+        made.succeeded().stdout.contains("asked: 1 answers, "),
+        "{made}"
+    );
+    let asked = answers.take_questions();
+    assert!(
+        asked[0].messages()[1]
+            .1
+            .starts_with("Take apart: Who composed Fidelio?")
+    );
+    assert_eq!(read(&output.join("rows.jsonl")).len(), 1);
 }

@@ -7,7 +7,7 @@ mod rows;
 mod tasks;
 
 pub(crate) use graph::ForgeGraph;
-pub(crate) use model::ForgeModel;
+pub(crate) use model::{ForgeAsker, ForgeModel};
 pub(crate) use new::ForgeNew;
 pub(crate) use rows::ForgeRows;
 pub(crate) use tasks::{ChainSampling, ForgeTasks, TaskFormat, TaskStage, TaskWords};
@@ -42,8 +42,9 @@ pub(crate) enum ForgeCommand {
     ///
     /// Writes rows.jsonl, which `rlf-host data import` reads; tasks-SPLIT.jsonl with the gold calls; demonstrations.jsonl
     /// of the training split; rejected.jsonl with the reason of every rejection; rows.json with figures; and the artefact
-    /// of every stage. The same seed and options write the same bytes.
-    Rows(ForgeRows),
+    /// of every stage. The same seed and options write the same bytes, and a larger count continues a smaller one: the rows
+    /// that are there stay, and only new ones are verified.
+    Rows(Box<ForgeRows>),
     /// Make tasks in environments: chains of tools, executed, put into words, and checked
     ///
     /// Each candidate is sampled from the seed, executed, written as the words of a user, refined, and kept only if a

@@ -1,11 +1,11 @@
 //! `rlf-host forge`: makes environments, rows and tasks, verifies and exports them, and draws tool graphs.
 
+mod asking;
 mod compose;
 mod export;
 mod export_python;
 mod graph;
 mod interpreter;
-mod model;
 mod new;
 mod prompts;
 mod rewriting;

@@ -88,6 +88,41 @@ impl Price {
     }
 }
 
+/// A number of questions with their tokens, estimated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Total {
+    /// Questions.
+    pub questions: u64,
+    /// Tokens of questions.
+    pub prompt_tokens: u64,
+    /// Tokens of answers.
+    pub answer_tokens: u64,
+    /// Their price, if prices are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+impl Total {
+    /// Tokens of questions and answers.
+    pub fn tokens(&self) -> u64 {
+        self.prompt_tokens + self.answer_tokens
+    }
+
+    /// The same with its price.
+    #[must_use]
+    pub fn priced(self, price: Option<Price>) -> Self {
+        let cost = price.map(|price| price.cost(self.prompt_tokens, self.answer_tokens));
+        Self { cost, ..self }
+    }
+
+    /// Adds a question.
+    pub(crate) fn add(&mut self, prompt_tokens: u64, answer_tokens: u64) {
+        self.questions += 1;
+        self.prompt_tokens += prompt_tokens;
+        self.answer_tokens += answer_tokens;
+    }
+}
+
 /// Counts what is spent, and says when to stop.
 #[derive(Debug)]
 pub struct Account {

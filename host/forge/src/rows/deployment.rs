@@ -104,7 +104,7 @@ fn gold_call(
 }
 
 /// The number that a text states, if it states nothing else.
-fn number(text: &str) -> Option<Value> {
+pub(crate) fn number(text: &str) -> Option<Value> {
     let plain = text.trim().replace(',', "");
     if let Ok(whole) = plain.parse::<i64>() {
         return Some(json!(whole));

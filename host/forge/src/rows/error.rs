@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::verification::ExecutionError;
+use crate::ask::AskError;
+use crate::ask::prompts::PromptError;
 
 /// The reason why rows could not be made. What was made before stays, and the next run continues from it.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +44,23 @@ pub enum RowsError {
         /// The thing that it lacks.
         problem: &'static str,
     },
+    /// Questions without steps, and no model to ask for them.
+    #[error(
+        "{}:{line}: the question has no `steps`; write them, or name a language model that finds them with --url and --model, or with \
+         `url` and `model` of a table [writer] in the file of --config", path.display()
+    )]
+    NoSteps {
+        /// The file.
+        path: PathBuf,
+        /// The line of the first one, from 1.
+        line: usize,
+    },
+    /// A prompt is wrong.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// The language model gave no answer.
+    #[error("{0}; all answers so far are kept, and the same command goes on from there")]
+    Ask(#[from] AskError),
     /// Options that contradict each other.
     #[error("{0}")]
     Options(String),

@@ -11,19 +11,14 @@ use super::facts::{Entity, Fact, Facts, Relation, Target};
 use super::library::{Kind, Shape, kinds, words};
 use super::options::split_of_tenth;
 
-/// Least and largest number of entities of each kind.
-const ENTITIES: std::ops::RangeInclusive<usize> = 60..=900;
-/// Number of rows for which one entity of each kind is enough.
-const ROWS_PER_ENTITY: usize = 25;
 /// Share of relations that an entity has.
 const KNOWN: f64 = 0.9;
 /// First and last day of generated dates, counted from 1970-01-01: from 1871 to 2019.
 const DAYS: (i64, i64) = (-36_159, 18_261);
 
-/// Generates a graph that is large enough for `rows` rows. A graph for more rows is another graph.
-pub fn generate_facts(seed: u64, rows: usize) -> Facts {
+/// Generates a graph with up to `size` entities of each kind. A graph of another size is another graph.
+pub fn generate_facts(seed: u64, size: usize) -> Facts {
     let key = root(seed).named("facts");
-    let size = (rows / ROWS_PER_ENTITY).clamp(*ENTITIES.start(), *ENTITIES.end());
     let mut entities: Vec<Entity> = Vec::new();
     let mut taken = BTreeSet::new();
     for kind in kinds() {

@@ -1,4 +1,4 @@
-//! Reads questions that are decomposed already: JSON lines with sub-questions and answers.
+//! Reads questions of a file: JSON lines with answers, and with sub-questions if a language model is not to find them.
 
 mod steps;
 
@@ -10,89 +10,177 @@ use rlf_dialogue::split::Split;
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::steps::{GivenStep, answer_text, scenario_of};
+use self::steps::answer_text;
+pub(crate) use self::steps::{GivenStep, scenario_of};
 use super::artefact::Line;
 use super::decompose::trivial;
 use super::error::RowsError;
+use super::matching::{plain, triviality};
 use super::options::{Scenario, split_of_name};
 use super::question::Question;
-use super::rejection::Finding;
+use super::rejection::{Check, Finding};
 use super::stage::Stage;
 
+/// A question of a file.
+#[derive(Debug)]
+pub(crate) struct Given {
+    id: String,
+    /// The line in the file, from 1.
+    line: usize,
+    said: Said,
+    /// The line that asks the same, if this one leaves its steps to a model and an earlier one does too.
+    asked_before: Option<usize>,
+}
+
+/// A line of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct GivenQuestion {
+struct Said {
     id: Option<String>,
     question: String,
     answer: Value,
     scenario: Option<Scenario>,
     split: Option<Split>,
-    steps: Vec<GivenStep>,
+    steps: Option<Vec<GivenStep>>,
 }
 
-/// Reads a file. Questions that cannot be used are rejected; a line that is no such object is an error.
-pub(crate) fn read_questions(path: &Path) -> Result<Vec<Line<Question>>, RowsError> {
+/// Reads a file. A line that is no such object is an error.
+pub(crate) fn read_questions(path: &Path) -> Result<Vec<Given>, RowsError> {
     let text = fs::read_to_string(path).map_err(|source| RowsError::read(path, source))?;
-    let mut lines = Vec::new();
-    let mut given_splits = BTreeMap::new();
+    let mut questions = Vec::new();
     let mut ids = BTreeSet::new();
-    let all = (1..)
+    let mut asked: BTreeMap<String, usize> = BTreeMap::new();
+    let lines = (1..)
         .zip(text.lines())
         .filter(|(_, line)| !line.trim().is_empty());
-    for (number, line) in all {
-        let given: GivenQuestion = serde_json::from_str(line).map_err(|error| {
+    for (line, text) in lines {
+        let said: Said = serde_json::from_str(text).map_err(|error| {
             let problem = format!(
                 "{error}; a question is {{\"question\": .., \"answer\": .., \"steps\": [{{\"question\": .., \"answer\": .., \"subject\": ..}}]}}"
             );
-            RowsError::line(path, number, &problem)
+            RowsError::line(path, line, &problem)
         })?;
-        let id = given.id.clone().unwrap_or_else(|| format!("{number:06}"));
+        let id = said.id.clone().unwrap_or_else(|| format!("{line:06}"));
         if !ids.insert(id.clone()) {
             let problem = format!("the id {id:?} is there twice");
-            return Err(RowsError::line(path, number, &problem));
+            return Err(RowsError::line(path, line, &problem));
         }
-        if let Some(split) = given.split {
-            given_splits.insert(id.clone(), split);
+        let mut asked_before = None;
+        if said.steps.is_none() {
+            let first = *asked.entry(plain(&said.question)).or_insert(line);
+            asked_before = (first < line).then_some(first);
         }
-        let made = question(&id, given).and_then(|question| match trivial(&question) {
-            Some(finding) => Err(finding),
-            None => Ok(question),
+        questions.push(Given {
+            id,
+            line,
+            said,
+            asked_before,
         });
-        let made = made.map_err(|finding| {
-            Finding::new(finding.check, format!("line {number}: {}", finding.reason))
-        });
-        lines.push(Line::new(made, id, Stage::Decompose));
     }
-    if lines.is_empty() {
+    if questions.is_empty() {
         return Err(RowsError::Empty {
             path: path.to_owned(),
             problem: "no questions in it; write one JSON object a line",
         });
     }
-    assign_splits(&mut lines, &given_splits);
-    Ok(lines)
+    Ok(questions)
 }
 
-fn question(id: &str, given: GivenQuestion) -> Result<Question, Finding> {
-    if given.steps.is_empty() {
-        return Err(Finding::malformed("it has no `steps`"));
-    }
-    let steps = given.steps.into_iter().enumerate();
-    let steps = steps
-        .map(|(index, step)| {
-            step.into_step(index)
-                .map_err(|error| Finding::malformed(format!("step {}: {error}", index + 1)))
+/// The questions of a file, each with its own steps. Without steps of its own, a question is an error.
+pub(crate) fn own_steps(
+    path: &Path,
+    given: &[Given],
+) -> Result<Vec<Result<Question, Finding>>, RowsError> {
+    let all = given.iter().map(|one| {
+        one.own().ok_or_else(|| RowsError::NoSteps {
+            path: path.to_owned(),
+            line: one.line,
         })
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(Question {
-        id: id.to_owned(),
-        scenario: given.scenario.unwrap_or_else(|| scenario_of(&steps)),
-        split: Split::Train,
-        question: given.question,
-        answer: answer_text(&given.answer)
-            .map_err(|error| Finding::malformed(error.to_string()))?,
-        steps,
-    })
+    });
+    all.collect()
+}
+
+/// The lines of the artefact. Questions that share an entity come into one split.
+pub(crate) fn into_lines(
+    given: Vec<Given>,
+    made: Vec<Result<Question, Finding>>,
+) -> Vec<Line<Question>> {
+    let mut splits = BTreeMap::new();
+    let mut lines = Vec::with_capacity(given.len());
+    for (given, made) in given.into_iter().zip(made) {
+        let made = made.map_err(|finding| {
+            let reason = format!("line {}: {}", given.line, finding.reason);
+            Finding::new(finding.check, reason)
+        });
+        if let Some(split) = given.said.split {
+            splits.insert(given.id.clone(), split);
+        }
+        lines.push(Line::new(made, given.id, Stage::Decompose));
+    }
+    assign_splits(&mut lines, &splits);
+    lines
+}
+
+impl Given {
+    /// The text of the question.
+    pub(crate) fn text(&self) -> &str {
+        &self.said.question
+    }
+
+    /// The final answer as text. Empty if it is neither a text nor a number.
+    pub(crate) fn answer(&self) -> String {
+        answer_text(&self.said.answer).unwrap_or_default()
+    }
+
+    /// The name of the scenario that the file says. Empty if it says none.
+    pub(crate) fn scenario(&self) -> &'static str {
+        self.said.scenario.map_or("", Scenario::as_str)
+    }
+
+    /// The question with its own steps, or the reason why it cannot be used whatever its steps are. None if a model has to
+    /// find its steps.
+    pub(crate) fn own(&self) -> Option<Result<Question, Finding>> {
+        if let Some(steps) = &self.said.steps {
+            return Some(self.with_steps(steps.clone()));
+        }
+        let answer = match answer_text(&self.said.answer) {
+            Ok(answer) => answer,
+            Err(error) => return Some(Err(Finding::malformed(error.to_string()))),
+        };
+        if let Some(reason) = triviality(&plain(self.text()), &answer) {
+            return Some(Err(Finding::new(Check::Trivial, reason)));
+        }
+        let line = self.asked_before?;
+        let reason = format!("line {line} asks the same");
+        Some(Err(Finding::new(Check::Duplicate, reason)))
+    }
+
+    /// The question with these steps, or the reason why it cannot be used with them.
+    pub(crate) fn with_steps(&self, steps: Vec<GivenStep>) -> Result<Question, Finding> {
+        if steps.is_empty() {
+            return Err(Finding::malformed("it has no `steps`"));
+        }
+        let steps = steps.into_iter().enumerate();
+        let steps = steps
+            .map(|(index, step)| {
+                step.into_step(index)
+                    .map_err(|error| Finding::malformed(format!("step {}: {error}", index + 1)))
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let answer = answer_text(&self.said.answer);
+        let question = Question {
+            id: self.id.clone(),
+            scenario: self.said.scenario.unwrap_or_else(|| scenario_of(&steps)),
+            split: Split::Train,
+            question: self.said.question.clone(),
+            answer: answer.map_err(|error| Finding::malformed(error.to_string()))?,
+            steps,
+        };
+        match trivial(&question) {
+            Some(finding) => Err(finding),
+            None => Ok(question),
+        }
+    }
 }
 
 /// Puts questions that share an entity into one split: the one that a question of the group says, or one by the hash of

@@ -13,6 +13,7 @@ use rlf_interpreters::interpreter::Interpreter;
 
 use self::stages::Stages;
 use super::artefact::{self, Line};
+use super::decomposer::Decomposer;
 use super::error::RowsError;
 use super::figures::Figures;
 use super::options::RowOptions;
@@ -24,14 +25,19 @@ use super::stage::Stage;
 const MAX_ROUNDS: usize = 8;
 
 /// The source of the questions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
+#[derive(Debug, Clone)]
+pub enum Input<'a> {
     /// A graph of facts that is generated from the seed.
     Generated,
     /// A file of facts.
     Facts(PathBuf),
-    /// A file of questions that are decomposed already.
-    Questions(PathBuf),
+    /// A file of questions.
+    Questions {
+        /// The file.
+        file: PathBuf,
+        /// Finds the steps of questions that have none. None if all have steps.
+        decomposer: Option<&'a Decomposer<'a>>,
+    },
 }
 
 /// The state of a run, for a display.
@@ -61,7 +67,7 @@ pub enum Progress {
 /// Makes rows in a folder, and continues what is there. With `only`, one stage is made again from the artefact before it,
 /// and nothing else.
 pub async fn make_rows(
-    input: &Input,
+    input: &Input<'_>,
     options: &RowOptions,
     output: &Path,
     only: Option<Stage>,
@@ -73,7 +79,7 @@ pub async fn make_rows(
         check_earlier(only, output)?;
     }
     fs::create_dir_all(output).map_err(|source| RowsError::write(output, source))?;
-    let mut candidates = options.count.saturating_add(options.count / 8 + 16);
+    let mut candidates = first_candidates(options.count);
     let mut known = None;
     for _ in 0..MAX_ROUNDS {
         let stages = Stages::new(input, options, output, candidates);
@@ -81,7 +87,7 @@ pub async fn make_rows(
             if only.is_some_and(|only| only != stage) {
                 continue;
             }
-            let kept = stages.make(stage, only.is_some())?;
+            let kept = stages.make(stage, only.is_some()).await?;
             progress(Progress::Stage { stage, kept });
         }
         let Some(interpreter) =
@@ -92,7 +98,7 @@ pub async fn make_rows(
         let accepted =
             verdicts::verify(&stages, options, interpreter, only.is_some(), &mut progress).await?;
         // Given questions are as many as they are.
-        let is_enough = accepted >= options.count || matches!(input, Input::Questions(_));
+        let is_enough = accepted >= options.count || matches!(input, Input::Questions { .. });
         if is_enough || only.is_some() || known == Some(accepted) {
             break;
         }
@@ -119,26 +125,49 @@ fn check_earlier(stage: Stage, output: &Path) -> Result<(), RowsError> {
     Ok(())
 }
 
-/// Figures of the deployed rows of a folder, which need not be verified, and the size of all files that they would become.
-pub fn sampled(output: &Path, options: &RowOptions) -> Result<(Figures, u64), RowsError> {
+/// Number of candidates that are made at first for a number of rows.
+fn first_candidates(rows: usize) -> usize {
+    rows.saturating_add(rows / 8 + 16)
+}
+
+/// Figures of the deployed rows of a folder, which need not be verified, and the bytes of all files of a run with
+/// `wanted` rows. The folder was made with the options of the sample.
+pub fn sampled(
+    output: &Path,
+    sample: &RowOptions,
+    wanted: usize,
+) -> Result<(Figures, u64), RowsError> {
     let mut figures = Figures::default();
-    let mut bytes = 0;
-    for stage in Stage::Verify.earlier() {
-        let path = artefact::file(output, stage);
-        bytes += fs::metadata(&path)
-            .map_err(|source| RowsError::read(&path, source))?
-            .len();
-    }
+    let mut results = 0;
     for line in artefact::lines::<Row>(&artefact::file(output, Stage::Deploy))? {
         let Line::Item(row) = line? else { continue };
-        if figures.rows == options.count {
+        if figures.rows == sample.count {
             break;
         }
-        bytes += results::size(&row);
+        results += results::size(&row);
         figures.add(&row);
     }
-    figures.finish(options.count);
-    Ok((figures, bytes))
+    figures.finish(sample.count);
+    // A sample of a file's questions has all of them.
+    let (candidates, rows) = if wanted == usize::MAX {
+        (1.0, 1.0)
+    } else {
+        let candidates = first_candidates(wanted) as f64 / first_candidates(sample.count) as f64;
+        (candidates, wanted as f64 / figures.rows.max(1) as f64)
+    };
+    let mut bytes = results as f64 * rows;
+    for stage in Stage::Verify.earlier() {
+        let path = artefact::file(output, stage);
+        let file = fs::metadata(&path).map_err(|source| RowsError::read(&path, source))?;
+        // The graph of facts is the same for any number of rows.
+        let times = if stage == Stage::Facts {
+            1.0
+        } else {
+            candidates
+        };
+        bytes += file.len() as f64 * times;
+    }
+    Ok((figures, bytes as u64))
 }
 
 /// Checks options that contradict each other.

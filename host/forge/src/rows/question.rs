@@ -1,6 +1,7 @@
 //! A question with its decomposition: sub-questions, their answers, and the earlier answers that each of them needs.
 
 use rlf_dialogue::split::Split;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::Target;
@@ -75,7 +76,7 @@ pub struct Lookup {
 }
 
 /// An operation on two or more numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
     /// All numbers added.

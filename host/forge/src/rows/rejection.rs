@@ -12,6 +12,8 @@ use super::stage::Stage;
 pub enum Check {
     /// The graph has no such question: no chain of this length, or no values to compare.
     NoQuestion,
+    /// The language model gave no decomposition that can be used.
+    NoDecomposition,
     /// An earlier item asks the same.
     Duplicate,
     /// An answer is so short that it is found in most texts, or the question says it.
@@ -47,6 +49,7 @@ impl Check {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoQuestion => "no-question",
+            Self::NoDecomposition => "no-decomposition",
             Self::Duplicate => "duplicate",
             Self::Trivial => "trivial",
             Self::Size => "size",

@@ -7,7 +7,7 @@ use super::stages::{
     format_of, plan_question, question, scenarios_question, sketch_question, source_question,
 };
 use crate::ask::prompts::{PromptError, Prompts};
-use crate::ask::{Price, Question, tokens_of};
+use crate::ask::{Price, Question, Total, tokens_of};
 
 /// Tokens of a typical sketch, of a plan, and of what a revision is told.
 const SKETCH: u64 = 900;
@@ -44,20 +44,6 @@ pub struct Estimate {
     pub rounds: u32,
 }
 
-/// A number of questions with their tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Total {
-    /// Questions.
-    pub questions: u64,
-    /// Tokens of questions.
-    pub prompt_tokens: u64,
-    /// Tokens of answers.
-    pub answer_tokens: u64,
-    /// Their price, if prices are known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost: Option<f64>,
-}
-
 impl Estimate {
     /// The total with so many revisions.
     pub fn total(&self, revisions: u32, price: Option<Price>) -> Total {
@@ -71,8 +57,9 @@ impl Estimate {
             questions: self.stages.len() as u64 + times,
             prompt_tokens,
             answer_tokens,
-            cost: price.map(|price| price.cost(prompt_tokens, answer_tokens)),
+            cost: None,
         }
+        .priced(price)
     }
 }
 

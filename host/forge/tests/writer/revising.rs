@@ -5,10 +5,8 @@ use std::fs;
 use rlf_forge::ask::{AskError, Limits};
 use rlf_forge::writer::{NotOpened, Reached, Standstill, Stop, WriteError};
 
-use crate::scripted::{
-    Act, NoPlugins, PLAN, SCENARIOS, SKETCH, SPECIFICATION, Scripted, hurried, says, write,
-    write_with,
-};
+use crate::scripted::{Act, Scripted, hurried, says};
+use crate::writing::{NoPlugins, PLAN, SCENARIOS, SKETCH, SPECIFICATION, write, write_with};
 
 /// A mistake that the static checks find at the condition of `lend_tool`.
 fn misspelt(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! The options about a language model that `rlf-host forge env new` and `rlf-host forge tasks` share.
+//! The options of commands that ask a language model.
 
 use std::path::PathBuf;
 
@@ -31,4 +31,17 @@ pub(crate) struct ForgeModel {
     /// Price of a million tokens of answers, to print costs
     #[arg(long, value_name = "PRICE", requires = "price_prompt")]
     pub(crate) price_answer: Option<f64>,
+}
+
+/// A model that is asked until its answers can be used.
+#[derive(Debug, Args)]
+pub(crate) struct ForgeAsker {
+    #[command(flatten)]
+    pub(crate) endpoint: ForgeModel,
+    /// Number of times that the model is asked for one answer, if it gives none that can be used
+    #[arg(long, default_value_t = 3, value_parser = RangedU64ValueParser::<u32>::new().range(1..=100))]
+    pub(crate) attempts: u32,
+    /// Tokens of all questions and answers, at most; those of answers on disk count too
+    #[arg(long, default_value_t = 300_000, value_name = "TOKENS")]
+    pub(crate) max_tokens_total: u64,
 }

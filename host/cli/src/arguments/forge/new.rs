@@ -6,7 +6,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use rlf_forge::writer::Form;
 
-use super::model::ForgeModel;
+use super::model::ForgeAsker;
 
 /// The form that a model writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -42,18 +42,12 @@ pub(crate) struct ForgeNew {
     /// Number of revisions, at most
     #[arg(long, default_value_t = 3, value_parser = RangedU64ValueParser::<u32>::new().range(0..=100))]
     pub(crate) rounds: u32,
-    /// Number of times that the model is asked for one answer, if it gives none that can be used
-    #[arg(long, default_value_t = 3, value_parser = RangedU64ValueParser::<u32>::new().range(1..=100))]
-    pub(crate) attempts: u32,
-    #[command(flatten)]
-    pub(crate) writer: ForgeModel,
-    /// Tokens of all questions and answers, at most; those of answers on disk count too
-    #[arg(long, default_value_t = 300_000, value_name = "TOKENS")]
-    pub(crate) max_tokens_total: u64,
     /// Seed of the answers and of the verification; another one gives other answers
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Print the estimate and the first question, and ask nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) model: ForgeAsker,
 }

@@ -7,13 +7,15 @@ use clap::builder::RangedU64ValueParser;
 use rlf_forge::rows::Stage;
 use rlf_forge::rows::options::{Complexity, Scenario};
 
+use super::model::ForgeAsker;
+
 /// Largest number of rows of one run.
 const MAX_ROWS: u64 = 1_000_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct ForgeRows {
-    /// Folder to write to; what is there from an interrupted run is continued
-    #[arg(long, short, value_name = "DIR", required_unless_present = "dry_run")]
+    /// Folder to write to; a run that is there is continued
+    #[arg(long, short, value_name = "DIR", required_unless_present_any = ["dry_run", "write_prompts"])]
     pub(crate) output: Option<PathBuf>,
     /// Number of verified rows
     #[arg(long, default_value_t = 1_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_ROWS))]
@@ -24,7 +26,8 @@ pub(crate) struct ForgeRows {
     /// Take facts from this file of JSON lines (default: facts are generated from the seed)
     #[arg(long, value_name = "FILE", conflicts_with = "questions")]
     pub(crate) facts: Option<PathBuf>,
-    /// Take questions with their sub-questions and answers from this file of JSON lines; all of them are used
+    /// Take questions with their answers from this file of JSON lines; all of them are used. A language model finds the
+    /// sub-questions of those that have none
     #[arg(long, value_name = "FILE")]
     pub(crate) questions: Option<PathBuf>,
     /// Complexity of the tools: none (one parameter, no distractors), low, or published (the sizes of FTRL's data)
@@ -43,4 +46,10 @@ pub(crate) struct ForgeRows {
     /// Print what would be made, from a sample that is not verified, and write nothing
     #[arg(long, conflicts_with = "stage")]
     pub(crate) dry_run: bool,
+    /// Only write the prompts for the language model into this folder, to read and change them. A file that is there is
+    /// kept
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "questions", "facts", "stage", "dry_run"])]
+    pub(crate) write_prompts: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) model: ForgeAsker,
 }

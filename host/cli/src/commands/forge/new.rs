@@ -1,17 +1,15 @@
 //! `rlf-host forge env new`: a language model writes an environment.
 
-pub(super) mod shown;
+mod shown;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use async_trait::async_trait;
-use rlf_endpoint::Endpoint;
 use rlf_environments::environments::Environments;
 use rlf_forge::ask::prompts::Prompts;
-use rlf_forge::ask::{Account, Answers, AskError, Asker, Limits, Price, Question};
+use rlf_forge::ask::{AskError, Price, Question};
 use rlf_forge::writer::{
     Estimate, Form, NotOpened, Opener, PROMPTS, Request, Stop, Thoroughness, WriteError, Writer,
     Written, estimate,
@@ -19,17 +17,15 @@ use rlf_forge::writer::{
 use rlf_plugins::problem::{Problem, ProblemKind};
 use serde_json::json;
 
-use self::shown::Shown;
+use super::asking::{self, Shown, TIMEOUT, asker, endpoint, price};
 use super::interpreter::python;
-use super::model::{endpoint, price};
 use crate::arguments::{ForgeNew, GroupOptions, PluginBindings};
 use crate::commands::env::find;
 use crate::display::printable;
 use crate::operator::Operator;
 
-/// Limits of a question, where the configuration sets none: an answer is a whole file.
+/// Limit of an answer, where the configuration sets none: an answer is a whole file.
 const MAX_ANSWER_TOKENS: u32 = 16_384;
-const TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The way that works without a model.
 const WITHOUT: &str = "without a model, `rlf-host forge env compose` makes environments";
@@ -47,16 +43,15 @@ pub(super) fn run(new: &ForgeNew, options: &GroupOptions) -> anyhow::Result<Exit
         rounds: new.rounds,
         thoroughness: Thoroughness::for_seed(new.seed),
     };
-    let price = price(&new.writer);
-    let prompts = Prompts::load(PROMPTS, new.writer.prompts.as_deref())?;
+    let price = price(&new.model.endpoint);
+    let prompts = Prompts::load(PROMPTS, new.model.endpoint.prompts.as_deref())?;
     let (estimated, first) =
         estimate(&prompts, &request.description, request.form, request.rounds)?;
     if new.dry_run {
         return dry_run(&estimated, &first, price, options.json);
     }
     let limits = (MAX_ANSWER_TOKENS, TIMEOUT);
-    let endpoint = endpoint(&new.writer, &operator, limits, WITHOUT)?;
-    let endpoint = Endpoint::open(endpoint).map_err(|error| anyhow!("[writer] {error}"))?;
+    let endpoint = endpoint(&new.model.endpoint, &operator, limits, WITHOUT)?;
     let opener = Plugins {
         added: options.plugins.plugins.as_deref(),
         operator: &operator,
@@ -67,17 +62,8 @@ pub(super) fn run(new: &ForgeNew, options: &GroupOptions) -> anyhow::Result<Exit
     }
     let shown = Shown::new(options.json);
     let work = new.work.clone().unwrap_or_else(|| beside(&new.output));
-    let asker = Asker {
-        model: &endpoint,
-        answers: Answers::new(request.answers(&work)),
-        account: Account::new(Limits {
-            tokens: new.max_tokens_total,
-            time: Duration::from_secs(new.writer.max_time),
-        }),
-        attempts: new.attempts,
-        seed: new.seed,
-        observer: &shown,
-    };
+    let answers = request.answers(&work);
+    let asker = asker(&new.model, &endpoint, &answers, new.seed, &shown);
     let writer = Writer {
         asker: &asker,
         prompts: &prompts,
@@ -136,7 +122,7 @@ fn dry_run(
     } else {
         shown::stages(estimated);
         shown::estimate(estimated, price);
-        shown::question(first);
+        asking::question(first);
     }
     Ok(ExitCode::SUCCESS)
 }

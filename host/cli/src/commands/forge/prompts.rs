@@ -1,4 +1,4 @@
-//! `rlf-host forge prompts` and `forge env prompts`: write the prompts that a user can change.
+//! `rlf-host forge prompts`, `forge env prompts` and `forge rows --write-prompts`: write prompts that a user can change.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -4,7 +4,6 @@ use std::error::Error;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use anyhow::anyhow;
 use console::style;
 use indicatif::{ProgressBar, ProgressStyle};
 use rlf_endpoint::Endpoint;
@@ -14,8 +13,7 @@ use rlf_forge::tasks::rewrite::{Estimate, PROMPTS, Report, RewriteOptions, Rewri
 use rlf_forge::tasks::{Folder, Maker, Stage, TaskRecord};
 use serde_json::{Value, json};
 
-use super::model::{endpoint, is_named, price};
-use super::new::shown::question;
+use super::asking::{endpoint, is_named, price, question};
 use crate::arguments::{ForgeTasks, TaskWords};
 use crate::display::printable;
 use crate::operator::Operator;
@@ -52,9 +50,8 @@ impl Rewriting {
             return Ok(None);
         }
         let limits = (MAX_ANSWER_TOKENS, TIMEOUT);
-        let config = endpoint(&command.writer, operator, limits, WITHOUT)?;
-        let concurrent = config.max_concurrent as usize;
-        let endpoint = Endpoint::open(config).map_err(|error| anyhow!("[writer] {error}"))?;
+        let endpoint = endpoint(&command.writer, operator, limits, WITHOUT)?;
+        let concurrent = operator.writer.clone().unwrap_or_default().max_concurrent as usize;
         Ok(Some(Self {
             endpoint,
             prompts: Prompts::load(PROMPTS, command.writer.prompts.as_deref())?,

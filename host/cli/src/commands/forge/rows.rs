@@ -1,40 +1,78 @@
 //! `rlf-host forge rows`: makes rows in FTRL's form and verifies them by execution.
 
-use std::io::IsTerminal as _;
-use std::path::Path;
-use std::process::ExitCode;
-use std::time::{Duration, Instant};
+mod shown;
 
-use anyhow::{Context, bail};
-use console::style;
-use indicatif::ProgressBar;
-use rlf_forge::rows::figures::{Figures, Spread};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, anyhow, bail};
+use rlf_forge::ask::prompts::Prompts;
+use rlf_forge::ask::{AskError, Price};
+use rlf_forge::rows::decomposer::{Decomposer, Estimate, PROMPTS, estimate};
 use rlf_forge::rows::options::{RowOptions, Scenario};
-use rlf_forge::rows::{Input, Progress as RowProgress, Stage, make_rows, pipeline};
-use rlf_interpreters::interpreter::Interpreter;
+use rlf_forge::rows::{Input, RowsError, Stage, make_rows, pipeline};
 use serde_json::json;
 
+use self::shown::Display;
+use super::asking::{self, Shown, TIMEOUT, asker, endpoint, price};
 use super::interpreter::python;
+use super::prompts;
 use crate::arguments::{ForgeRows, GroupOptions};
+use crate::display::printable;
 use crate::operator::Operator;
 
 /// Number of rows from which a dry run estimates.
 const SAMPLE: usize = 40;
+/// Folder of the language model's answers, in the folder of the rows.
+const ANSWERS: &str = "answers";
+/// Limit of an answer, where the configuration sets none. Some models think before they answer.
+const MAX_ANSWER_TOKENS: u32 = 4_096;
 
 pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = &rows.write_prompts {
+        return prompts::run(PROMPTS, folder, forge.json);
+    }
     let options = options(rows)?;
-    let input = match (&rows.facts, &rows.questions) {
-        (Some(file), _) => Input::Facts(file.clone()),
-        (None, Some(file)) => Input::Questions(file.clone()),
-        (None, None) => Input::Generated,
+    let (stage, price) = (rows.stage, price(&rows.model.endpoint));
+    let prompts = Prompts::load(PROMPTS, rows.model.endpoint.prompts.as_deref())?;
+    let asks = stage.is_none_or(|stage| stage == Stage::Decompose);
+    let estimated = match &rows.questions {
+        Some(file) if asks => estimate(&prompts, file, &options, rows.model.attempts)?,
+        _ => None,
     };
-    let stage = rows.stage;
     if rows.dry_run {
-        return dry_run(&input, &options, forge.json);
+        return match estimated {
+            Some(estimated) => dry_run_of_asking(rows, &estimated, price, forge.json),
+            None => dry_run(&input(rows, None), &options, forge.json),
+        };
     }
     let output = rows.output.as_deref().context("--output is missing")?;
+    let operator = Operator::load(forge.config.as_deref())?;
     let executes = stage.is_none_or(|stage| stage == Stage::Verify);
-    let interpreter = executes.then(|| interpreter(forge)).transpose()?;
+    let load = || python(forge.plugins.plugins.as_deref(), &operator);
+    let interpreter = executes.then(load).transpose()?;
+    let otherwise = "a question with `steps` needs no model";
+    let open = || {
+        endpoint(
+            &rows.model.endpoint,
+            &operator,
+            (MAX_ANSWER_TOKENS, TIMEOUT),
+            otherwise,
+        )
+    };
+    let endpoint = estimated.is_some().then(open).transpose()?;
+    let (shown, answers) = (Shown::new(forge.json), output.join(ANSWERS));
+    let asker = endpoint
+        .as_ref()
+        .map(|endpoint| asker(&rows.model, endpoint, &answers, rows.seed, &shown));
+    let decomposer = asker.as_ref().map(|asker| Decomposer {
+        asker,
+        prompts: &prompts,
+    });
+    if let Some(estimated) = estimated.filter(|_| !forge.json) {
+        say_estimate(rows, &estimated, price);
+    }
+    let input = input(rows, decomposer.as_ref());
     let mut display = Display::new(options.count, forge.json);
     let started = Instant::now();
     let making = make_rows(
@@ -47,7 +85,12 @@ pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<Exit
     );
     let figures = crate::commands::runtime()?.block_on(making);
     let verified = display.finish();
-    let figures = figures?;
+    let spent = asker.as_ref().map(|asker| asker.account.spent());
+    let figures = figures.map_err(explained)?;
+    if let Some(spent) = spent.filter(|spent| spent.answers > 0 && !forge.json) {
+        let (spent, answers) = (asking::spent(&spent, price), answers.display());
+        say!("asked: {spent}; the answers are in {answers}");
+    }
     if !executes {
         return Ok(ExitCode::SUCCESS);
     }
@@ -56,11 +99,15 @@ pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<Exit
         report["seconds"] = json!(started.elapsed().as_secs_f64());
         report["verification"] =
             json!({ "rows": verified.rows, "seconds": verified.time.as_secs_f64() });
+        if let Some(spent) = spent {
+            let cost = price.map(|price| price.cost(spent.prompt_tokens, spent.answer_tokens));
+            report["asked"] = json!({ "spent": spent, "cost": cost, "answers": answers });
+        }
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
-        show(&figures, output, started.elapsed(), verified);
+        shown::figures(&figures, output, started.elapsed(), verified);
     }
-    if figures.rows < options.count && input == Input::Generated {
+    if figures.rows < options.count && rows.questions.is_none() && rows.facts.is_none() {
         bail!(
             "only {} of {} rows passed; {} says why the others did not",
             figures.rows,
@@ -71,10 +118,72 @@ pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// Loads the interpreter, with the grants of the configuration.
-fn interpreter(forge: &GroupOptions) -> anyhow::Result<Interpreter> {
-    let operator = Operator::load(forge.config.as_deref())?;
-    python(forge.plugins.plugins.as_deref(), &operator)
+/// The source of the questions.
+fn input<'a>(rows: &ForgeRows, decomposer: Option<&'a Decomposer<'a>>) -> Input<'a> {
+    match (&rows.facts, &rows.questions) {
+        (Some(file), _) => Input::Facts(file.clone()),
+        (None, Some(file)) => Input::Questions {
+            file: file.clone(),
+            decomposer,
+        },
+        (None, None) => Input::Generated,
+    }
+}
+
+/// An error with advice, if it is about a language model.
+fn explained(error: RowsError) -> anyhow::Error {
+    let RowsError::Ask(asked) = &error else {
+        return error.into();
+    };
+    let advice = match asked {
+        AskError::OutOfTokens { .. } => "; raise --max-tokens-total",
+        AskError::OutOfTime { .. } => "; raise --max-time",
+        _ => "",
+    };
+    // It may quote the model.
+    anyhow!("{}{advice}", printable(&error.to_string()))
+}
+
+/// Prints the tokens of the questions that a language model is asked.
+fn say_estimate(rows: &ForgeRows, estimated: &Estimate, price: Option<Price>) {
+    say!(
+        "estimate if each first answer can be used: {}",
+        asking::total(estimated.least, price)
+    );
+    let attempts = rows.model.attempts;
+    if attempts > 1 {
+        say!(
+            "estimate if all {attempts} attempts are needed: {}",
+            asking::total(estimated.most, price)
+        );
+    }
+    let limit = rows.model.max_tokens_total;
+    if estimated.least.tokens() > limit {
+        say!(
+            "--max-tokens-total {limit} is less; it ends the run half way, and a larger one continues it"
+        );
+    }
+}
+
+/// Prints the estimate of the tokens, and the first question.
+fn dry_run_of_asking(
+    rows: &ForgeRows,
+    estimated: &Estimate,
+    price: Option<Price>,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
+    if as_json {
+        let report = json!({
+            "least": estimated.least.priced(price),
+            "most": estimated.most.priced(price),
+            "first": {"stage": estimated.first.stage, "messages": estimated.first.messages},
+        });
+        say!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        say_estimate(rows, estimated, price);
+        asking::question(&estimated.first);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn options(rows: &ForgeRows) -> anyhow::Result<RowOptions> {
@@ -99,165 +208,33 @@ fn options(rows: &ForgeRows) -> anyhow::Result<RowOptions> {
 }
 
 /// Prints the sizes of a small sample, which is made in a temporary folder.
-fn dry_run(input: &Input, options: &RowOptions, as_json: bool) -> anyhow::Result<ExitCode> {
+fn dry_run(input: &Input<'_>, options: &RowOptions, as_json: bool) -> anyhow::Result<ExitCode> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-    let sample = RowOptions {
-        count: options.count.min(SAMPLE),
-        ..options.clone()
-    };
+    let mut sample = options.clone();
+    if options.count < usize::MAX {
+        sample.count = options.count.min(SAMPLE);
+    }
     let making = make_rows(input, &sample, folder.path(), None, None, |_| {});
     crate::commands::runtime()?.block_on(making)?;
-    let (figures, bytes) = pipeline::sampled(folder.path(), &sample)?;
-    let rows = if matches!(input, Input::Questions(_)) {
-        figures.rows
-    } else {
+    let (figures, bytes) = pipeline::sampled(folder.path(), &sample, options.count)?;
+    let rows = if options.count < usize::MAX {
         options.count
+    } else {
+        figures.rows
     };
-    let size = bytes.saturating_mul(rows as u64) / figures.rows.max(1) as u64;
     if as_json {
-        let report = json!({ "rows": rows, "bytes": size, "sample": figures });
+        let report = json!({ "rows": rows, "bytes": bytes, "sample": figures });
         say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(ExitCode::SUCCESS);
     }
     say!(
         "would make {rows} rows, about {:.1} MB in all files; nothing was written",
-        size as f64 / 1e6
+        bytes as f64 / 1e6
     );
     say!(
         "in a sample of {} rows that were not verified:",
         figures.rows
     );
-    sizes(&figures);
+    shown::sizes(&figures);
     Ok(ExitCode::SUCCESS)
-}
-
-/// The rows that were verified in this run, and the time that it took.
-#[derive(Debug, Clone, Copy, Default)]
-struct VerifiedNow {
-    rows: usize,
-    time: Duration,
-}
-
-/// Shows how far a run is.
-struct Display {
-    quiet: bool,
-    count: usize,
-    bar: Option<ProgressBar>,
-    begun: Option<(Instant, usize)>,
-    seen: usize,
-}
-
-impl Display {
-    fn new(count: usize, quiet: bool) -> Self {
-        Self {
-            quiet,
-            count,
-            bar: None,
-            begun: None,
-            seen: 0,
-        }
-    }
-
-    fn show(&mut self, progress: RowProgress) {
-        match progress {
-            RowProgress::Stage { stage, kept } => {
-                if !self.quiet {
-                    let what = if kept { "kept" } else { "made" };
-                    say!("{what} {}.jsonl", stage.artefact());
-                }
-            }
-            RowProgress::VerificationBegins { kept } => {
-                self.begun.get_or_insert((Instant::now(), kept));
-                self.seen = kept;
-                if !self.quiet && kept > 0 {
-                    say!("kept {kept} verdicts in {}.jsonl", Stage::Verify.artefact());
-                }
-                if !self.quiet && std::io::stderr().is_terminal() && self.count < usize::MAX {
-                    self.bar = Some(ProgressBar::new(self.count as u64));
-                }
-            }
-            RowProgress::Verified { accepted, rejected } => {
-                self.seen = accepted + rejected;
-                if let Some(bar) = &self.bar {
-                    bar.set_position(accepted as u64);
-                }
-            }
-        }
-    }
-
-    fn finish(self) -> VerifiedNow {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-        self.begun
-            .map_or_else(VerifiedNow::default, |(begun, kept)| VerifiedNow {
-                rows: self.seen.saturating_sub(kept),
-                time: begun.elapsed(),
-            })
-    }
-}
-
-fn show(figures: &Figures, output: &Path, time: Duration, verified: VerifiedNow) {
-    say!(
-        "{} {} rows in {} in {:.0} s",
-        style("made").bold(),
-        figures.rows,
-        output.display(),
-        time.as_secs_f64()
-    );
-    let rate = verified.rows as f64 / verified.time.as_secs_f64().max(1e-3);
-    say!(
-        "verified now: {} rows, {rate:.0} rows/s; {} calls in all",
-        verified.rows,
-        figures.calls
-    );
-    sizes(figures);
-    let examined = figures.rows + figures.rejected;
-    let share = 100.0 * figures.rejected as f64 / examined.max(1) as f64;
-    say!(
-        "rejected: {} of {examined} ({share:.1} %); rejected.jsonl says why",
-        figures.rejected
-    );
-    for (reason, count) in &figures.rejected_by {
-        let share = 100.0 * *count as f64 / examined.max(1) as f64;
-        say!("  {reason:<28} {count:>6}  {share:.1} %");
-    }
-}
-
-/// The sizes of rows and tools.
-fn sizes(figures: &Figures) {
-    let list = |counts: &std::collections::BTreeMap<String, usize>| {
-        let all: Vec<String> = counts
-            .iter()
-            .map(|(name, count)| format!("{name} {count}"))
-            .collect();
-        all.join(", ")
-    };
-    say!("scenarios: {}", list(&figures.scenarios));
-    say!("splits: {}", list(&figures.splits));
-    let spread = |name: &str, spread: &Spread| {
-        let Spread {
-            least,
-            median,
-            mean,
-            most,
-        } = spread;
-        say!("{name:<26} {least:>6} / {median:>6} / {mean:>8.1} / {most:>6}");
-    };
-    say!(
-        "{:<26} {:>6} / {:>6} / {:>8} / {:>6}",
-        "",
-        "least",
-        "median",
-        "mean",
-        "most"
-    );
-    spread("sub-answers of a row", &figures.sub_answers);
-    spread("tools of a row", &figures.tools);
-    spread("characters of its tools", &figures.tool_characters);
-    spread("lines of a function", &figures.function_lines);
-    say!(
-        "functions without imports: {:.0} %",
-        100.0 * figures.without_imports
-    );
 }

@@ -1,6 +1,7 @@
 //! Steps of a question as a file gives them, and the steps of a decomposition that they become.
 
 use rlf_specification::date;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -13,20 +14,24 @@ use crate::rows::tool_names::identifier;
 /// Most words of a relation's name that follow from a sub-question.
 const MAX_KEYWORDS: usize = 3;
 
-/// A sub-question.
-#[derive(Debug, Clone, Deserialize)]
+/// A sub-question, as a file or a language model gives it. A model reads these comments in the JSON schema.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct GivenStep {
+pub(crate) struct GivenStep {
+    /// The sub-question. #1 is the answer of the first step.
     question: String,
+    /// Its answer, as short as possible.
+    #[schemars(extend("type" = ["string", "number"]))]
     answer: Value,
-    /// The subject of the look-up: words of the question, or `#1`.
+    /// The subject of a look-up: one name from the question, or one earlier step such as #1.
     subject: Option<String>,
-    /// Kind of the subject.
+    /// The kind of the subject in a word, such as person, city or book.
     kind: Option<String>,
-    /// Name of the relation.
+    /// A name for the relation between subject and answer, such as birth_year.
     relation: Option<String>,
-    /// The thing that is found, without naming a subject.
+    /// The thing that is found, without naming the subject: the author of a book.
     about: Option<String>,
+    /// The operation of a calculation.
     operation: Option<Operation>,
 }
 
@@ -41,6 +46,9 @@ pub(super) enum StepError {
     FewOperands,
     #[error("its subject {0:?} has to be one earlier step, such as #1, or words")]
     Subject(String),
+    // Calls are put into turns by the references of their sub-questions.
+    #[error("its subject is #{0}, so its sub-question has to say #{0} too")]
+    Unmentioned(usize),
     #[error("say with `subject` what is looked up: words of the question, or #1")]
     NoSubject,
 }
@@ -109,7 +117,11 @@ fn source(subject: Option<String>, referred: &[usize], index: usize) -> Result<S
     match reference {
         None => Ok(Source::Text(subject)),
         Some(step) if subject.trim() == format!("#{}", step + 1) && step < index => {
-            Ok(Source::Step(step))
+            if referred.contains(&step) {
+                Ok(Source::Step(step))
+            } else {
+                Err(StepError::Unmentioned(step + 1))
+            }
         }
         Some(_) => Err(StepError::Subject(subject)),
     }
@@ -160,7 +172,7 @@ fn target(answer: &str) -> Target {
 }
 
 /// The scenario that the shape of the steps says.
-pub(super) fn scenario_of(steps: &[Step]) -> Scenario {
+pub(crate) fn scenario_of(steps: &[Step]) -> Scenario {
     let is_hop = |step: &Step| {
         matches!(step.work, Work::Lookup(_))
             && matches!(step.sources.first(), Some(Source::Step(_)))

@@ -17,15 +17,18 @@ use crate::rows::error::RowsError;
 use crate::rows::facts::{Entity, Fact, Facts, Relation};
 use crate::rows::function_integration::integrate;
 use crate::rows::generated_facts::generate_facts;
-use crate::rows::given_questions::read_questions;
+use crate::rows::given_questions::{into_lines, own_steps, read_questions};
 use crate::rows::options::RowOptions;
 use crate::rows::question::Question;
 use crate::rows::read_facts::read_facts;
 use crate::rows::rejection::{Check, Finding};
 use crate::rows::stage::Stage;
 
-/// Number of rows for which facts are generated if the questions are given, because they are for distractors only.
-const ROWS_OF_DISTRACTORS: usize = 1_000;
+/// Entities of each kind in a generated graph. The number of rows does not change it, so that a larger number continues a
+/// smaller one. Some 100,000 rows can be made of it.
+const ENTITIES: usize = 400;
+/// Entities of each kind if the questions are given, because they are for distractors only.
+const ENTITIES_OF_DISTRACTORS: usize = 60;
 
 /// A line of the graph of facts.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,7 +41,7 @@ enum FactLine {
 
 /// The stages of one run.
 pub(crate) struct Stages<'a> {
-    input: &'a Input,
+    input: &'a Input<'a>,
     options: &'a RowOptions,
     output: &'a Path,
     candidates: usize,
@@ -48,7 +51,7 @@ pub(crate) struct Stages<'a> {
 
 impl<'a> Stages<'a> {
     pub(super) fn new(
-        input: &'a Input,
+        input: &'a Input<'a>,
         options: &'a RowOptions,
         output: &'a Path,
         candidates: usize,
@@ -74,7 +77,7 @@ impl<'a> Stages<'a> {
     }
 
     /// Makes an artefact, unless it is there already. Returns whether it was there.
-    pub(super) fn make(&self, stage: Stage, again: bool) -> Result<bool, RowsError> {
+    pub(super) async fn make(&self, stage: Stage, again: bool) -> Result<bool, RowsError> {
         let header = Header::new(stage.artefact(), self.key(stage)?);
         let path = self.file(stage);
         if !again && artefact::header(&path).as_ref() == Some(&header) {
@@ -82,7 +85,7 @@ impl<'a> Stages<'a> {
         }
         match stage {
             Stage::Facts => self.make_facts(&path, &header)?,
-            Stage::Decompose => self.make_questions(&path, &header)?,
+            Stage::Decompose => self.make_questions(&path, &header).await?,
             Stage::Document => {
                 let facts = self.facts()?;
                 self.map(Stage::Decompose, &path, &header, |question: Question| {
@@ -114,18 +117,25 @@ impl<'a> Stages<'a> {
         Ok(match stage {
             Stage::Facts => {
                 let source = match self.input {
-                    Input::Generated => self.options.count.to_string(),
+                    Input::Generated => ENTITIES.to_string(),
                     Input::Facts(path) => artefact::hash(path)?,
-                    Input::Questions(_) => String::new(),
+                    Input::Questions { .. } => ENTITIES_OF_DISTRACTORS.to_string(),
                 };
                 artefact::key(&[&self.options.seed.to_string(), &source])
             }
             Stage::Decompose => {
                 let source = match self.input {
-                    Input::Questions(path) => artefact::hash(path)?,
-                    _ => self.candidates.to_string(),
+                    Input::Questions { file, .. } => artefact::hash(file)?,
+                    Input::Generated | Input::Facts(_) => self.candidates.to_string(),
                 };
-                artefact::key(&[settings, &source, &hash(Stage::Facts)?])
+                let model = match self.input {
+                    Input::Questions {
+                        decomposer: Some(decomposer),
+                        ..
+                    } => decomposer.identity(self.options)?,
+                    _ => String::new(),
+                };
+                artefact::key(&[settings, &source, &model, &hash(Stage::Facts)?])
             }
             Stage::Document => {
                 artefact::key(&[settings, &hash(Stage::Facts)?, &hash(Stage::Decompose)?])
@@ -141,8 +151,8 @@ impl<'a> Stages<'a> {
 
     fn make_facts(&self, path: &Path, header: &Header) -> Result<(), RowsError> {
         let facts = match self.input {
-            Input::Generated => generate_facts(self.options.seed, self.options.count),
-            Input::Questions(_) => generate_facts(self.options.seed, ROWS_OF_DISTRACTORS),
+            Input::Generated => generate_facts(self.options.seed, ENTITIES),
+            Input::Questions { .. } => generate_facts(self.options.seed, ENTITIES_OF_DISTRACTORS),
             Input::Facts(path) => read_facts(path)?,
         };
         let relations = facts.relations().cloned().map(FactLine::Relation);
@@ -165,10 +175,15 @@ impl<'a> Stages<'a> {
         Ok(Facts::new(relations, entities, facts))
     }
 
-    fn make_questions(&self, path: &Path, header: &Header) -> Result<(), RowsError> {
-        if let Input::Questions(file) = self.input {
-            let questions = read_questions(file)?;
-            return artefact::write(path, header, questions.into_iter().map(Ok));
+    async fn make_questions(&self, path: &Path, header: &Header) -> Result<(), RowsError> {
+        if let Input::Questions { file, decomposer } = self.input {
+            let given = read_questions(file)?;
+            let made = match decomposer {
+                Some(decomposer) => decomposer.questions(&given, self.options).await?,
+                None => own_steps(file, &given)?,
+            };
+            let lines = into_lines(given, made).into_iter();
+            return artefact::write(path, header, lines.map(Ok));
         }
         let facts = self.facts()?;
         let mut asked = BTreeSet::new();

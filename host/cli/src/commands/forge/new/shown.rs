@@ -1,65 +1,17 @@
 //! Prints what `forge env new` does: the estimate, each answer and each round.
 
-use std::io::IsTerminal as _;
 use std::path::Path;
 
 use console::style;
-use rlf_endpoint::ChatRole;
-use rlf_forge::ask::{Answer, AskObserver, Price, Question, Unusable};
-use rlf_forge::writer::{
-    Estimate, Examination, Reached, Round, Stop, Total, WriteObserver, Written,
-};
+use rlf_forge::ask::Price;
+use rlf_forge::writer::{Estimate, Examination, Reached, Round, Stop, WriteObserver, Written};
 
+use crate::commands::forge::asking::{Shown, spent, total};
 use crate::commands::forge::verify::label as severity;
 use crate::display::printable;
 
 /// Most findings that are printed for a round.
 const MAX_FINDINGS: usize = 8;
-
-/// Prints progress on standard error, unless it is told to be quiet.
-pub(super) struct Shown {
-    quiet: bool,
-}
-
-impl Shown {
-    pub(super) fn new(quiet: bool) -> Self {
-        Self { quiet }
-    }
-
-    fn line(&self, text: &str) {
-        if !self.quiet {
-            eprintln!("{text}");
-        }
-    }
-}
-
-impl AskObserver for Shown {
-    /// A model may take minutes, and only on a terminal somebody waits.
-    fn asks(&self, stage: &str, attempt: u32) {
-        if std::io::stderr().is_terminal() {
-            self.line(&format!("{stage}: asking, attempt {attempt}"));
-        }
-    }
-
-    fn answered(&self, stage: &str, answer: &Answer, kept: bool) {
-        let tokens = answer.usage.prompt_tokens + answer.usage.completion_tokens;
-        let about = if answer.estimated { "about " } else { "" };
-        let how = if kept {
-            "from disk".to_owned()
-        } else {
-            format!("{:.1} s", answer.seconds)
-        };
-        self.line(&format!("{stage}: {about}{tokens} tokens, {how}"));
-    }
-
-    fn refused(&self, stage: &str, why: &Unusable) {
-        let why = printable(&why.to_string());
-        self.line(&format!(
-            "{stage}: {} {why}",
-            style("not usable:").yellow().for_stderr()
-        ));
-    }
-}
 
 impl WriteObserver for Shown {
     fn examined(&self, round: &Round) {
@@ -123,60 +75,24 @@ pub(super) fn stages(estimated: &Estimate) {
 
 /// The totals of an estimate.
 pub(super) fn estimate(estimated: &Estimate, price: Option<Price>) {
-    let total = |total: Total| {
-        let cost = total
-            .cost
-            .map_or(String::new(), |cost| format!(", cost {cost:.4}"));
-        format!(
-            "{} questions, {} + {} tokens{cost}",
-            total.questions, total.prompt_tokens, total.answer_tokens
-        )
-    };
     say!(
         "estimate without a revision: {}",
-        total(estimated.total(0, price))
+        total(estimated.total(0, None), price)
     );
     if estimated.rounds > 0 {
-        let most = total(estimated.total(estimated.rounds, price));
+        let most = total(estimated.total(estimated.rounds, None), price);
         let revisions = counted(estimated.rounds as usize, "revision");
         say!("estimate with {revisions}: {most}");
     }
 }
 
-/// A question as it would be sent.
-pub(in crate::commands::forge) fn question(first: &Question) {
-    say!();
-    say!(
-        "{} ({} tokens)",
-        style("first question").bold(),
-        first.tokens()
-    );
-    for message in &first.messages {
-        let role = match message.role {
-            ChatRole::System => "system",
-            ChatRole::User => "user",
-            ChatRole::Assistant => "assistant",
-        };
-        say!();
-        say!("{}", style(format!("[{role}]")).cyan());
-        say!("{}", printable(&message.content));
-    }
-}
-
 /// The result.
 pub(super) fn written(written: &Written, folder: &Path, price: Option<Price>) {
-    let spent = &written.spent;
-    let cost = price.map_or(String::new(), |price| {
-        let cost = price.cost(spent.prompt_tokens, spent.answer_tokens);
-        format!(", cost {cost:.4}")
-    });
     say!("{}: {}", style(&written.name).bold(), why(written));
     say!("{}", written.file.display());
     say!(
-        "{} answers, {} + {} tokens{cost}; all of it is in {}",
-        spent.answers,
-        spent.prompt_tokens,
-        spent.answer_tokens,
+        "{}; all of it is in {}",
+        spent(&written.spent, price),
         folder.display()
     );
 }
