@@ -424,7 +424,7 @@ fn an_endpoint_that_stalls_loses_no_answer_and_prompts_can_be_changed() {
     let at = |name: &str| folder.path().join(name).display().to_string();
     let config =
         "[writer]\nurl = \"http://127.0.0.1:1\"\nmodel = \"m\"\ntimeout_ms = 300\nretries = 0\n";
-    fs::write(at("writer.toml"), settings).expect("can be written");
+    fs::write(at("writer.toml"), config).expect("can be written");
     let question = json!({"question": "Who composed Fidelio?", "answer": "Ludwig van Beethoven"});
     fs::write(at("questions.jsonl"), json_lines(&[question])).expect("can be written");
     let (questions, config, prompts) = (at("questions.jsonl"), at("writer.toml"), at("prompts"));
