@@ -175,7 +175,7 @@ mod tests {
             ),
             (
                 json!([{"index": 0, "embedding": [1e300]}, {"index": 1, "embedding": [1]}]),
-                "a number that is not finite",
+                "number out of range",
             ),
             (
                 json!([{"index": 0, "embedding": [null]}, {"index": 1, "embedding": [1]}]),

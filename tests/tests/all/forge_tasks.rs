@@ -217,7 +217,11 @@ fn python_files_and_specifications_are_not_mixed() {
     );
     let broken = folder.path().join("servers");
     fs::create_dir(&broken).expect("a folder");
-    fs::copy(format!("{PYTHON}/Library.py"), broken.join("Library.py")).expect("a copy");
+    fs::copy(
+        host.root().join(PYTHON).join("Library.py"),
+        broken.join("Library.py"),
+    )
+    .expect("a copy");
     let scenario =
         json!([{ "id": "bad", "task": { "servers": { "Library": { "books": 3 } } }, "calls": [] }]);
     fs::write(broken.join("scenarios.json"), scenario.to_string()).expect("the file");

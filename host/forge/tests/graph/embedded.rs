@@ -226,7 +226,7 @@ async fn a_file_with_a_bad_vector_is_an_error_with_its_line() {
     for (line, why) in [
         (r#"{"text": "a", "vector": [0.0, 0.0]}"#, "is zero"),
         (r#"{"text": "a", "vector": [NaN, 1.0]}"#, "expected value"),
-        (r#"{"text": "a", "vector": [1e99, 1.0]}"#, "not finite"),
+        (r#"{"text": "a", "vector": [1e99, 1.0]}"#, "out of range"),
         (r#"{"text": "a", "vector": [1.0]}"#, "it has 1 numbers"),
         (r#"{"text": "a"}"#, "missing field `vector`"),
     ] {
