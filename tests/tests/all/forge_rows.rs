@@ -396,7 +396,9 @@ fn a_model_takes_questions_apart_and_execution_has_the_last_word() {
     let report = made.succeeded().json();
     assert_eq!(
         (&report["rows"], &report["rejected"]),
-        (&json!(1), &json!(1))
+        (&json!(1), &json!(1)),
+        "{:?}",
+        read(&output.join("rejected.jsonl"))
     );
     assert_eq!(report["asked"]["spent"]["answers"], 4, "{report}");
     assert_eq!(endpoint.take_questions().len(), 4);

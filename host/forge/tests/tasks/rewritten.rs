@@ -376,7 +376,12 @@ async fn a_text_that_is_mended_after_its_faults_were_told_is_kept() {
         _ => good(messages),
     });
     let report = rewrite(&suite, &mut tasks, &model, limits(), folder.path()).await;
-    assert_eq!((report.written, model.asked().len()), (5, 15));
+    assert_eq!(
+        (report.written, model.asked().len()),
+        (5, 15),
+        "{report:?} {}",
+        told(&model.asked())
+    );
     assert!(tasks.iter().all(|task| task.author == Author::Model));
 }
 

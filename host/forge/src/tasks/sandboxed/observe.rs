@@ -16,12 +16,17 @@ use crate::tasks::make::items;
 use crate::tasks::replay::answer;
 use crate::tasks::suite::Described;
 use crate::verify::arguments::{Known, valid};
-use crate::verify::play::call;
+use crate::verify::play::{Played, call};
 
 /// Largest number of states that are kept of a scenario.
 const MAX_STATES: usize = 24;
 /// Largest number of calls that are kept of a tool.
 const MAX_CALLS: usize = 60;
+
+/// Successful calls of a tool that are repeated with further seeds. A result that depends on chance is often the same twice.
+const REPEATED: usize = 3;
+/// The further seeds.
+const FURTHER_SEEDS: std::ops::Range<u64> = 3..7;
 
 /// The number of walks and calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,6 +153,11 @@ impl From<ObserveError> for WalkError {
     }
 }
 
+/// True if two calls had the same result and led to the same state.
+fn is_same(one: &Played, other: &Played) -> bool {
+    (one.ended, &one.text, &one.state) == (other.ended, &other.text, &other.state)
+}
+
 struct Observer<'a> {
     environments: &'a Environments,
     name: &'a str,
@@ -209,10 +219,17 @@ impl Observer<'_> {
             let played = call(&mut session, number, &tool, &arguments).await;
             let again = call(&mut other, number, &tool, &arguments).await;
             let evidence = self.evidence.entry(tool.clone()).or_default();
-            let is_same = (played.ended, &played.text, &played.state)
-                == (again.ended, &again.text, &again.state);
+            let is_same = is_same(&played, &again);
             evidence.by_chance |= !is_same;
             evidence.broke |= played.is_broken();
+            if played.ended == Ended::Ok && !evidence.by_chance && evidence.succeeded < REPEATED {
+                for seed in FURTHER_SEEDS {
+                    let mut further = self.open(&state, seed).await?;
+                    let again = call(&mut further, number, &tool, &arguments).await;
+                    let evidence = self.evidence.entry(tool.clone()).or_default();
+                    evidence.by_chance |= !self::is_same(&played, &again);
+                }
+            }
             if session.is_terminated() || session.lost().is_some() {
                 return Ok(());
             }
