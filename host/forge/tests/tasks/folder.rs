@@ -16,11 +16,7 @@ fn stages() -> impl Iterator<Item = Stage> {
 
 /// The files that a run leaves, with their bytes.
 fn files(folder: &Folder) -> Vec<(String, Vec<u8>)> {
-    // No model writes words here.
-    let stages = Stage::ALL
-        .into_iter()
-        .filter(|stage| *stage != Stage::Texts);
-    let all = stages.map(|stage| folder.stage(stage)).chain([
+    let all = stages().map(|stage| folder.stage(stage)).chain([
         folder.manifest(),
         folder.tasks(),
         folder.rejected(),
