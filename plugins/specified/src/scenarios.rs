@@ -3,8 +3,8 @@
 use rlf_plugin::environment::Scenario;
 use rlf_plugin::serde_json::{Map, Value, json};
 use rlf_random::Key;
-use rlf_specification::{Program, Size};
 use rlf_specification::walk::arguments;
+use rlf_specification::{Program, Size};
 
 use crate::servers::Servers;
 
