@@ -140,7 +140,7 @@ pub(crate) struct ForgeTasks {
     /// Delete what the folder has, and make everything anew
     #[arg(long)]
     pub(crate) restart: bool,
-    /// Who writes the words of tasks (default: a model if --url, --model or the table [writer] names one)
+    /// Who writes the words of tasks (default: a model if --url, --model or the table `[writer]` names one)
     #[arg(long, value_enum, value_name = "WHO")]
     pub(crate) words: Option<TaskWords>,
     #[command(flatten)]
