@@ -473,7 +473,8 @@ fn an_endpoint_that_stalls_loses_no_answer_and_prompts_can_be_changed() {
     });
     let made = run(&answers);
     assert!(
-        made.succeeded().stdout.contains("asked: 1 answers, "),
+        made.succeeded().stdout.contains("asked: 1 answers, ")
+            && made.stdout.contains("verified now: 1 rows, "),
         "{made}"
     );
     let asked = answers.take_questions();

@@ -81,14 +81,12 @@ pub(super) async fn verify(
         let mut text = Vec::new();
         line(&mut text, &verified).map_err(failed)?;
         out.write_all(&text).map_err(failed)?;
-        if kept.rows % PROGRESS == 0 || kept.accepted == options.count {
-            progress(Progress::Verified {
-                accepted: kept.accepted,
-                rejected: kept.rows - kept.accepted,
-            });
+        if kept.rows % PROGRESS == 0 {
+            progress(kept.progress());
         }
     }
     drop(verdicts);
+    progress(kept.progress());
     out.sync_all().map_err(failed)?;
     Ok(kept.accepted)
 }
@@ -111,6 +109,13 @@ struct Kept {
 }
 
 impl Kept {
+    fn progress(&self) -> Progress {
+        Progress::Verified {
+            accepted: self.accepted,
+            rejected: self.rows - self.accepted,
+        }
+    }
+
     /// None if there is no file, or it is of another version.
     fn read(path: &Path, deployed: &Path) -> Result<Option<Self>, RowsError> {
         if artefact::header(path) != Some(header()) {
