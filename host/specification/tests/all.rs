@@ -1,4 +1,4 @@
-//! What specifications promise: see the module of each promise.
+//! The promises of specifications, one module for each.
 
 #[path = "all/examples.rs"]
 mod examples;

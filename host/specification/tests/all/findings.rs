@@ -24,7 +24,7 @@ fn library() -> String {
         .1
 }
 
-/// What is broken, and the kind and the beginning of the place of the finding.
+/// Broken specifications: the mistake, and the finding's kind and the beginning of its place.
 const CASES: [(&str, &str, Kind, &str); 43] = [
     (
         "type = \"date\"",
