@@ -107,7 +107,7 @@ pub struct Finding<K = Kind> {
 }
 
 impl Finding {
-    /// A finding at a place, of the kind's severity.
+    /// A finding at a place, with the severity of its kind.
     pub fn new(
         kind: Kind,
         place: impl Into<String>,

@@ -139,7 +139,8 @@ impl<'a> Play<'a> {
         operations.all(|(index, operation)| self.has_seen(index, operation))
     }
 
-    /// The faults that the calls so far show by themselves. Whether an operation never succeeds is not among them.
+    /// The faults that the calls so far have shown. An operation that never succeeds is not among them, because a later
+    /// call may succeed.
     pub fn faults(&self) -> impl Iterator<Item = &Fault> {
         self.faults.values()
     }
@@ -158,7 +159,7 @@ impl<'a> Play<'a> {
         self.faults.into_values().collect()
     }
 
-    /// Walks. Half of the calls are to one operation, so that some walks reach its limits.
+    /// Makes a walk of so many calls. Half of them are to one operation, so that some walks reach its limits.
     fn walk(&mut self, mut state: State, favourite: usize, calls: u64, key: Key) {
         for call in 0..calls {
             let key = key.at(call);

@@ -150,7 +150,7 @@ impl Program {
     }
 }
 
-/// True if a number is within declared limits. Everything else is.
+/// True if a number is within declared limits. Any other value is within them too.
 pub(crate) fn within(
     value: &Value,
     minimum: Option<&serde_json::Number>,

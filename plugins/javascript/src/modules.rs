@@ -75,7 +75,7 @@ pub(crate) fn compile(ctx: &Ctx<'_>, source: &str, file: &str) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// Whether a line begins with a statement of ES modules.
+/// True if a line begins with a statement of ES modules.
 fn looks_like_a_module(source: &str) -> bool {
     source.lines().any(|line| {
         let line = line.trim_start();

@@ -53,7 +53,7 @@ pub(crate) fn only_number(text: &str, percent: Percent) -> Option<BigRational> {
     found
 }
 
-/// Whether the text before a number is its sign: a minus directly before it (currency signs may be between) that does
+/// True if the text before a number is its sign: a minus directly before it (currency signs may be between) that does
 /// not follow a letter or digit, or a single one at the start.
 fn is_negative(before: &[char]) -> bool {
     let is_minus = |c: char| matches!(c, '-' | '\u{2212}' | '\u{2013}');

@@ -28,7 +28,7 @@ pub(crate) struct Candidate {
     skipped: BTreeSet<usize>,
     /// The reason why the code itself did not run to its end.
     pub(crate) broken: Option<Test>,
-    /// Whether the code does not even parse.
+    /// True if the code does not even parse.
     pub(crate) rejected: bool,
     pub(crate) programs: usize,
     finished: bool,
@@ -54,7 +54,7 @@ impl Candidate {
         (0..plan.steps.len()).filter(open).collect()
     }
 
-    /// Whether another program could still give a result.
+    /// True if another program could still give a result.
     pub(crate) fn is_open(&self, plan: &Plan, attempts: usize) -> bool {
         !self.finished
             && self.broken.is_none()

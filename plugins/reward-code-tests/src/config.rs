@@ -6,7 +6,7 @@ use rlf_plugin::serde::Deserialize;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default, crate = "rlf_plugin::serde")]
 pub(crate) struct Config {
-    /// Which of the terms `all` and `rate` the term `score` repeats.
+    /// The term that `score` repeats: `all` or `rate`.
     pub(crate) score: Scoring,
     /// The place of the code in the answer.
     pub(crate) code: Extraction,

@@ -6,7 +6,7 @@ use crate::config::Extraction;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Code {
     pub(crate) source: String,
-    /// Whether the code was in a fenced block. The whole of an answer may be prose.
+    /// True if the code was in a fenced block. The whole of an answer may be prose.
     pub(crate) fenced: bool,
 }
 

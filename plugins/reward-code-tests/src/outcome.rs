@@ -52,7 +52,7 @@ pub(crate) struct Graded {
     pub(crate) tests: Vec<Test>,
     /// Number of tests that ran in the candidate's process.
     pub(crate) weak: usize,
-    /// Whether there was code that parses.
+    /// True if there was code that parses.
     pub(crate) extracted: bool,
     pub(crate) programs: usize,
 }

@@ -24,7 +24,7 @@ pub(crate) const MODULE: &str = "rlf_calls";
 pub(crate) struct Plan {
     pub(crate) asserts: Vec<Assertion>,
     pub(crate) weak: Vec<WeakTest>,
-    /// Whether each step has a value; the others are only run.
+    /// True if each step has a value; the others are only run.
     pub(crate) steps: Vec<bool>,
     source: String,
 }
@@ -184,7 +184,7 @@ pub(crate) fn told(error: &rlf_plugin::Error) -> String {
 }
 
 impl Assertion {
-    /// Whether the assertion may hold although some of its values are missing: `f(1) == 1 or f(2) == 2`.
+    /// True if the assertion may hold although some of its values are missing: `f(1) == 1 or f(2) == 2`.
     pub(crate) fn may_do_without(&self) -> bool {
         self.compare == Compare::Judge
     }

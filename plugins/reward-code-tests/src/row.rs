@@ -348,7 +348,7 @@ fn call((number, (input, output)): (usize, (&Value, &Value))) -> Result<Call, St
     Ok(call)
 }
 
-/// Whether a number in it was written with more digits than were read.
+/// True if a number in it was written with more digits than were read.
 fn is_rounded(value: &Value) -> bool {
     match value {
         Value::Number(number) if number.is_f64() => number

@@ -34,9 +34,9 @@ enum Number {
 /// Properties of a value besides its key.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 struct Traits {
-    /// Whether it contains a NaN, which equals no value from elsewhere.
+    /// True if it contains a NaN, which equals no value from elsewhere.
     nan: bool,
-    /// Whether it is a mapping or view that equals a plain one with the same items, but compares differently with its
+    /// True if it is a mapping or view that equals a plain one with the same items, but compares differently with its
     /// own type.
     dictlike: bool,
 }

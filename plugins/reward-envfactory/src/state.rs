@@ -58,7 +58,7 @@ fn final_state(trajectory: &Trajectory) -> Result<Map<String, Value>, String> {
     })
 }
 
-/// Whether a call's name is this server's name, `-` and a tool; a longer server name that fits is preferred.
+/// True if a call's name is this server's name, `-` and a tool; a longer server name that fits is preferred.
 fn was_called<'s>(server: &str, calls: &[Call<'_>], known: impl Iterator<Item = &'s str>) -> bool {
     let of = |server: &str, name: &str| {
         name.strip_prefix(server)

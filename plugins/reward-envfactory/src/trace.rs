@@ -34,7 +34,7 @@ pub(crate) fn malformed(trajectory: &Trajectory) -> usize {
     malformed.filter(is_call).count()
 }
 
-/// Whether every gold call has a different matching call.
+/// True if every gold call has a different matching call.
 pub(crate) fn holds(calls: &[Call<'_>], gold: &[GoldCall<'_>]) -> bool {
     let mut free: Vec<&Call<'_>> = calls.iter().collect();
     gold.iter().all(|gold| {

@@ -2,12 +2,12 @@
 
 use rlf_plugin::serde_json::{Number, Value};
 
-/// Whether both are equal, with numbers compared by value.
+/// True if both are equal, with numbers compared by value.
 pub(crate) fn equal(left: &Value, right: &Value) -> bool {
     same(left, right, &equal_numbers)
 }
 
-/// Whether both are equal, with numbers within 1e-6 of the larger one.
+/// True if both are equal, with numbers within 1e-6 of the larger one.
 pub(crate) fn close(left: &Value, right: &Value) -> bool {
     same(left, right, &|left, right| {
         equal_numbers(left, right)

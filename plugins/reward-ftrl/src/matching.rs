@@ -69,7 +69,7 @@ impl Matching {
         }
     }
 
-    /// Whether a turn without a good call is empty.
+    /// True if a turn without a good call is empty.
     pub(crate) fn is_empty(self, turn: &ModelTurn) -> bool {
         match self {
             Self::Published => spoken(turn).is_empty(),
@@ -77,13 +77,13 @@ impl Matching {
         }
     }
 
-    /// Whether a turn without a good call contains a failed attempt at one.
+    /// True if a turn without a good call contains a failed attempt at one.
     pub(crate) fn is_broken(self, turn: &ModelTurn) -> bool {
         let tagged = || TAGS.iter().any(|tag| turn.text.contains(tag));
         turn.malformed.iter().any(is_call) || (self == Self::Published && tagged())
     }
 
-    /// Whether a turn without any call contains the answer; `taken` is the answer that the host took, if it is in
+    /// True if a turn without any call contains the answer; `taken` is the answer that the host took, if it is in
     /// this turn.
     pub(crate) fn is_right(self, turn: &ModelTurn, taken: Option<&str>, sought: &str) -> bool {
         match self {

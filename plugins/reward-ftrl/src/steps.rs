@@ -12,7 +12,7 @@ use crate::reference::{Reference, Tool};
 pub(crate) struct Step {
     /// Index of the turn among the trajectory's events.
     pub(crate) event: u32,
-    /// Whether it made a call, whether or not the host ran it.
+    /// True if it made a call, even one that the host did not run.
     pub(crate) acted: bool,
     calls: usize,
     solved: usize,

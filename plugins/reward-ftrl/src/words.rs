@@ -49,7 +49,7 @@ impl Words {
         self.current.ends_with(|c: char| c.is_ascii_digit())
     }
 
-    /// Whether the current word consists of the leading digits of a number with thousands commas.
+    /// True if the current word consists of the leading digits of a number with thousands commas.
     fn ends_in_group(&self) -> bool {
         let digits = self.current.strip_prefix('-').unwrap_or(&self.current);
         let all = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -57,7 +57,7 @@ impl Words {
     }
 }
 
-/// Whether a sign or a decimal point after this character begins a number: not in `2007-11`, nor in `a-1`.
+/// True if a sign or a decimal point after this character begins a number: not in `2007-11`, nor in `a-1`.
 fn begins_number(before: Option<char>) -> bool {
     before.is_none_or(|c| c.is_whitespace() || "([{<:=,;$\"'`".contains(c))
 }

@@ -33,7 +33,7 @@ const ABSOLUTE: f64 = 1e-9;
 /// Maximum number of rows whose partners are searched one by one, if sorting did not pair them.
 const MATCHED: usize = 500;
 
-/// Whether columns and rows are equal; in the same order, if `ordered`.
+/// True if columns and rows are equal; in the same order, if `ordered`.
 pub(crate) fn equal(expected: &Table, found: &Table, ordered: bool) -> bool {
     if expected.columns != found.columns || expected.rows.len() != found.rows.len() {
         return false;
@@ -58,7 +58,7 @@ pub(crate) fn equal(expected: &Table, found: &Table, ordered: bool) -> bool {
     left.len() <= MATCHED && (fractions(expected) || fractions(found)) && matched(&left, &right)
 }
 
-/// Whether every row can have a different partner: augmenting paths (Kuhn 1955).
+/// True if every row can have a different partner: augmenting paths (Kuhn 1955).
 fn matched(left: &[&Vec<Value>], right: &[&Vec<Value>]) -> bool {
     let edges: Vec<Vec<usize>> = left
         .iter()

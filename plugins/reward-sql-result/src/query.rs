@@ -108,7 +108,7 @@ pub(crate) fn read_only(connection: &mut Connection) -> rusqlite::Result<()> {
     }))
 }
 
-/// Whether a function reaches outside the query.
+/// True if a function reaches outside the query.
 fn is_dangerous(function: &str) -> bool {
     [
         "load_extension",

@@ -9,7 +9,7 @@ enum Token<'a> {
     Quoted,
 }
 
-/// Whether the result is ordered: ORDER BY outside all parentheses. Inside parentheses it belongs to a subquery, a
+/// True if the result is ordered: ORDER BY outside all parentheses. Inside parentheses it belongs to a subquery, a
 /// common table expression, a window or an aggregate function.
 pub(crate) fn orders(sql: &str) -> bool {
     let mut depth = 0_usize;
@@ -28,7 +28,7 @@ pub(crate) fn orders(sql: &str) -> bool {
     false
 }
 
-/// Whether anything except semicolons and comments follows the first semicolon.
+/// True if anything except semicolons and comments follows the first semicolon.
 pub(crate) fn is_several(sql: &str) -> bool {
     let mut ended = false;
     for token in Tokens(sql) {

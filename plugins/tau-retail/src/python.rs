@@ -131,7 +131,7 @@ pub(crate) fn write_text(out: &mut String, text: &str) {
     out.push(quote);
 }
 
-/// Whether Python shows a character unescaped: all except separators, controls, format characters and unassigned
+/// True if Python shows a character unescaped: all except separators, controls, format characters and unassigned
 /// ones. The standard library's debug escapes follow the same categories. Combining marks are escaped only at the
 /// start of a text, so a letter is put before them.
 fn is_printable(character: char) -> bool {

@@ -91,7 +91,7 @@ impl Session {
         }
     }
 
-    /// Whether the agent said this in one of its messages. Case and commas are ignored.
+    /// True if the agent said this in one of its messages. Case and commas are ignored.
     fn has_said(&self, output: &str, answer: Option<&str>) -> bool {
         let output = output.to_lowercase();
         let said = self.said.iter().map(String::as_str).chain(answer);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use rlf_plugin::serde_json::{self, Map, Value};
 
-/// Whether a record can be read.
+/// True if a record can be read.
 pub(crate) type Check = fn(&Value) -> Result<(), serde_json::Error>;
 
 /// Records sorted by id; a record is referred to by its row.

@@ -156,7 +156,7 @@ impl Report {
         }
     }
 
-    /// Whether the program ran to its end.
+    /// True if the program ran to its end.
     pub fn completed(&self) -> bool {
         matches!(self.outcome, Some(Outcome::Completed))
     }

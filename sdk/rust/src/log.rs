@@ -13,7 +13,7 @@ pub fn write(level: Level, message: &str) {
     crate::stand_in::log(level, message);
 }
 
-/// Whether a line at this level would be kept; call it before building an expensive line.
+/// True if a line at this level would be kept; call it before building an expensive line.
 pub fn enabled(level: Level) -> bool {
     #[cfg(target_family = "wasm")]
     return crate::bindings::lifecycle::rlf::plugin::log::enabled(level);

@@ -1,4 +1,4 @@
-//! What stands in for the host in native tests: bound data, the log, and the answers of tools, interpreters and hosts.
+//! A stand-in for the host in native tests: bound data, the log, and the answers of tools, interpreters and hosts.
 //!
 //! Everything here is per thread, and each test has its own thread. [`testing`](crate::testing) sets it.
 

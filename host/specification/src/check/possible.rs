@@ -144,7 +144,7 @@ fn comparison(expr: &Expr) -> Option<(&Expr, Comparison, &Value)> {
     }
 }
 
-/// The declared limits of what is compared.
+/// The declared limits of the compared value.
 fn limits(program: &Program, operation: &Operation, subject: &Expr) -> (f64, f64) {
     let specification = &program.specification;
     let float = |limit: Option<&Number>, otherwise: f64| {

@@ -1,4 +1,4 @@
-//! Operations: what the model can do, when, and with which effect.
+//! Operations: the actions of the model, with their conditions and effects.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,8 @@ pub struct Operation {
     /// Changes of the state, one after the other: all or nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
-    /// Conditions that hold after the effects in every state. They state independently what the operation does.
+    /// Conditions that hold after the effects in every state. They describe the operation's result a second time,
+    /// independently of the effects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub postconditions: Vec<Postcondition>,
     /// The result that the model reads.
@@ -52,7 +53,7 @@ pub struct Parameter {
     /// True if it must be given. One that need not be given has a default, or is null.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub required: bool,
-    /// Its value if it is not given.
+    /// Its default value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     /// Smallest value of an integer or number.
@@ -242,7 +243,7 @@ pub struct Outcome {
 pub struct OutcomeField {
     /// Its name.
     pub name: String,
-    /// Its type. A reference says whose key it is.
+    /// Its type. The type of a reference names the entity.
     #[serde(rename = "type")]
     pub kind: Type,
     /// Its description.

@@ -24,7 +24,7 @@ fn library() -> String {
         .1
 }
 
-/// A broken part, and the kind and the beginning of the place of its finding.
+/// Broken specifications: the mistake, and the finding's kind and the beginning of its place.
 const CASES: [(&str, &str, Kind, &str); 44] = [
     (
         "type = \"date\"",

@@ -45,7 +45,7 @@ pub(crate) fn mirrors() -> Vec<String> {
     first.into_iter().chain(mirrors).collect()
 }
 
-/// Whether the pool of Debian can be below it; other sources of packages have other names.
+/// True if the pool of Debian can be below it; other sources of packages have other names.
 fn is_debian(uri: &str) -> bool {
     let is_http = uri.starts_with("http://") || uri.starts_with("https://");
     is_http && uri.rsplit('/').next() == Some("debian")

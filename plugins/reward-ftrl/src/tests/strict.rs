@@ -6,7 +6,7 @@ use rlf_plugin::{Content, Ended, Event, Finish, Observation, error_message, test
 use super::{call, grade, say, spoken, turn_with};
 use crate::Plugin;
 
-/// Whether this observation of a call with this ending solves the sub-answer: by published matching, and by strict.
+/// True if this observation of a call with this ending solves the sub-answer: by published matching, and by strict.
 fn solved(sub_answer: &str, observation: &Observation, ended: Ended) -> [f64; 2] {
     ["published", "strict"].map(|matching| {
         let calls = vec![(call("a", json!({})), Some((ended, observation.clone())))];

@@ -49,7 +49,7 @@ pub(crate) fn parameters(function: &ItemFn) -> Result<Vec<Parameter<'_>>> {
     Ok(parameters)
 }
 
-/// Whether the last segment of a type's path is `name`, so any import of it is recognised.
+/// True if the last segment of a type's path is `name`, so any import of it is recognised.
 pub(crate) fn is_named(candidate: &Type, name: &str) -> bool {
     matches!(candidate, Type::Path(path) if path.path.segments.last().is_some_and(|s| s.ident == name))
 }
