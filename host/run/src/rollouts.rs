@@ -74,7 +74,7 @@ impl PolicyRollouts {
         (tasks.collect(), drawn)
     }
 
-    /// What the curriculum measures about a step.
+    /// Metrics of the curriculum about a step.
     fn measures(&self, step: u64, drawn: &[Draw], groups: &[Group]) -> Vec<(String, f64)> {
         let curriculum = self.curriculum.as_ref();
         curriculum.map_or_else(Vec::new, |curriculum| {

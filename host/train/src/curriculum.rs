@@ -126,7 +126,7 @@ struct Outcomes {
 }
 
 impl Outcomes {
-    /// What is left of them at a step.
+    /// The part of them that is left at a step.
     fn at(self, step: u64, half_life: f64) -> Self {
         let kept = (-(step.saturating_sub(self.step) as f64) / half_life).exp2();
         Self {
@@ -278,7 +278,7 @@ impl Curriculum {
             .retain(|_, outcomes| outcomes.at(step, half_life).trajectories >= FORGOTTEN);
     }
 
-    /// What was learnt so far, for a checkpoint.
+    /// The outcomes so far, for a checkpoint.
     pub fn state(&self) -> Value {
         let levels = self.levels.iter().zip(&self.level_outcomes);
         let played = self.played.iter();

@@ -25,7 +25,7 @@ struct Region {
     end: u64,
     /// Memory of its own that does not belong to a shared file.
     own_kib: u64,
-    /// Whether there is a private mapping of an image in it.
+    /// True if it has a private mapping of an image.
     has_image: bool,
 }
 

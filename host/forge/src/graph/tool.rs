@@ -54,7 +54,7 @@ pub struct Output {
     pub description: String,
 }
 
-/// Who says that the user provides an input.
+/// The source that says that the user provides an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FromUser {

@@ -42,7 +42,7 @@ pub struct Checked {
 
 /// Checks a task. Its origins and measures need not be filled in.
 ///
-/// Of the options, the checks read the seed of the solver's choices, its attempts and how many must succeed, and
+/// The checks read these options: the seed of the solver's choices, its attempts and how many must succeed, and
 /// `keep_trivial`.
 pub fn check(
     suite: &Suite,

@@ -26,7 +26,7 @@ pub struct TaskOptions {
     pub max_turn_calls: usize,
     /// Largest number of tools that a model is offered, unless the gold calls need more. None: all of the environments.
     pub max_tools_shown: Option<usize>,
-    /// What tasks offer beside the tools of their environments, and the names that they show.
+    /// Tools that tasks offer beside those of their environments, and the names that they show.
     #[serde(default, skip_serializing_if = "InventoryOptions::is_plain")]
     pub inventory: InventoryOptions,
     /// Makes each turn after the first use a result of the turn before it, as in FunReason-MT's data. Tasks have at least

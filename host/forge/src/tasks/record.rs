@@ -44,7 +44,7 @@ pub struct TaskRecord {
     pub shown: ShownTools,
     /// The state of each environment at the beginning.
     pub initial: Map<String, Value>,
-    /// Who wrote the words of its turns.
+    /// The author of the words of its turns.
     #[serde(default, skip_serializing_if = "Author::is_grammar")]
     pub author: Author,
     /// The turns: the words of the user, and the calls that solve them.
@@ -76,7 +76,7 @@ impl Unseen {
     }
 }
 
-/// Who wrote the words of a task.
+/// The author of the words of a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Author {
@@ -102,7 +102,7 @@ impl Author {
         }
     }
 
-    /// Whether it is the grammar, and no model was asked.
+    /// True if it is the grammar, and no model was asked.
     #[allow(clippy::trivially_copy_pass_by_ref)] // Serde passes references.
     fn is_grammar(&self) -> bool {
         *self == Self::Grammar

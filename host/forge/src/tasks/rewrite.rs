@@ -122,7 +122,7 @@ struct Ended {
     spent: Spent,
     /// The words of each turn, or none if no text passed.
     turns: Vec<String>,
-    /// What was wrong with the last text, if none passed: the kind, and the words that the model was told.
+    /// The faults of the last text, if none passed: the kind, and the words that the model was told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<(String, String)>,
 }

@@ -209,7 +209,7 @@ async fn refused(
     (report, asked)
 }
 
-/// What the model was told after its first answer, for some task.
+/// The faults that the model was told after its first answer, for some task.
 fn told(asked: &[Vec<ChatMessage>]) -> String {
     let again = asked.iter().find(|messages| messages.len() == 4);
     again.unwrap()[3].content.clone()

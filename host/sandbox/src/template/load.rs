@@ -237,7 +237,7 @@ fn prepare(
     Ok((runnable, made.entry, preparation))
 }
 
-/// What earlier preparations of the same component left in the cache, and its code if that loads.
+/// The cache entries of earlier preparations of the same component, and its code if that loads.
 fn earlier(inner: &Inner, init_key: &str) -> (Earlier, Option<Arc<Component>>) {
     let Ok(cache) = &inner.cache else {
         return (Earlier::default(), None);

@@ -71,7 +71,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether the prepared component, and whether its code, came from the cache.
+/// True for each of two that came from the cache: the prepared component, and its code.
 fn came_from_cache(template: &Template) -> (bool, bool) {
     let made = template.preparation();
     (made.from_cache, made.code_from_cache)

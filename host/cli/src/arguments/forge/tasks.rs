@@ -21,7 +21,7 @@ pub(crate) enum TaskFormat {
     Verl,
 }
 
-/// Who writes the words of tasks.
+/// The author of the words of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum TaskWords {
     /// The grammar
@@ -140,7 +140,7 @@ pub(crate) struct ForgeTasks {
     /// Delete what the folder has, and make everything anew
     #[arg(long)]
     pub(crate) restart: bool,
-    /// Who writes the words of tasks (default: a model if --url, --model or the table `[writer]` names one)
+    /// Author of the words of tasks (default: a model if --url, --model or the table `[writer]` names one)
     #[arg(long, value_enum, value_name = "WHO")]
     pub(crate) words: Option<TaskWords>,
     #[command(flatten)]

@@ -23,7 +23,7 @@ use crate::warning::warn;
 const MAX_ANSWER_TOKENS: u32 = 4_096;
 const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// What works without a model.
+/// The way that works without a model.
 const WITHOUT: &str = "without a model, the grammar writes the words";
 
 /// A model that writes the words of tasks.
@@ -139,7 +139,7 @@ impl Rewriting {
         Ok(report?)
     }
 
-    /// What became of the words, as JSON.
+    /// The outcome of rewriting, as JSON.
     pub(super) fn json(&self, report: &Report) -> Value {
         json!({"model": self.endpoint.identity(), "report": report, "cost": self.cost(report)})
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a text that a model wrote.
+//! Faults of a text that a model wrote.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -70,7 +70,7 @@ const LOWEST: [&str; 18] = [
 pub(super) struct Fault {
     /// The kind, by which faults are counted.
     pub(super) kind: &'static str,
-    /// What was found, where, and what to write instead.
+    /// The fault, its place, and what to write instead.
     pub(super) what: String,
 }
 

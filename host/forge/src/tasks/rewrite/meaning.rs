@@ -1,4 +1,4 @@
-//! What the words of a task mean, for the model that writes them.
+//! The meaning of a task's words, for the model that writes them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -116,7 +116,7 @@ fn must_not(suite: &Suite, task: &TaskRecord, turn: usize) -> BTreeSet<String> {
         .collect()
 }
 
-/// What the words say about an argument.
+/// The part of the words that is about an argument.
 fn meant(mention: &Mention) -> String {
     match mention {
         Mention::Value(value) => format!("the value `{}`", spoken(value)),

@@ -17,7 +17,7 @@ impl<'a> Tally<'a> {
         Self { observer, spent }
     }
 
-    /// What the questions about a task took. Their stages have its id after the first `-`.
+    /// The answers and tokens spent on questions about a task. The stages of these questions have its id after the first `-`.
     pub(super) fn spent(&self, task: &str) -> Spent {
         let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sum = Spent::default();

@@ -288,7 +288,7 @@ impl Observer<'_> {
         self.definitions.get(key.below(4, count) as usize)
     }
 
-    /// What was observed, with the tools that can be used.
+    /// The record of what was observed, with the tools that can be used.
     fn finish(self, source: &[u8]) -> Observed {
         let mut hash = blake3::Hasher::new();
         hash.update(source);

@@ -1,4 +1,4 @@
-//! What a clause does not say yet: entities and values that are added at its end.
+//! Entities and values that a clause does not say yet. They are added at its end.
 
 use super::phrase::Phrase;
 use super::words::{is_plural, label, singular, with_article};
