@@ -43,6 +43,18 @@ pub enum Reply {
     Stalls,
 }
 
+impl Reply {
+    /// A completion with a text that the test wrote while it ran. The text is kept to the end of the process.
+    pub fn says(text: impl Into<String>) -> Self {
+        Self::Says(text.into().leak())
+    }
+
+    /// Status 200 with a body that the test wrote while it ran.
+    pub fn is(body: impl Into<String>) -> Self {
+        Self::Is(body.into().leak())
+    }
+}
+
 /// The endpoint. It answers until the process ends.
 #[derive(Debug)]
 pub struct ChatEndpoint {

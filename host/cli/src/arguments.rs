@@ -16,7 +16,7 @@ pub(crate) use self::data::{Data, DataCommand, Import};
 pub(crate) use self::env::{Env, EnvCommand};
 pub(crate) use self::forge::{
     ChainSampling, Forge, ForgeAsker, ForgeCommand, ForgeEnv, ForgeGraph, ForgeModel, ForgeNew,
-    ForgeRows, ForgeTasks, ForgeVerify, TaskFormat, TaskStage, TaskWords,
+    ForgeRows, ForgeTasks, ForgeVerify, RowOptions, TaskFormat, TaskStage, TaskWords,
 };
 pub(crate) use self::plugin::{Plugin, PluginCommand};
 pub(crate) use self::run::Run;

@@ -319,7 +319,7 @@ Counter-weigh {{\"node\": {{}}}}
     fs::write(scenarios_file, scenarios.to_string()).expect("can be written");
     let checked = env(&Host::new(), &["check", servers, "--json"], "");
     assert_eq!(checked.code(), Some(1), "{checked}");
-    let report: Value = serde_json::from_str(&checked.stdout).expect("is JSON");
+    let report: Value = checked.json();
     let problems = |at: usize| &report["scenarios"][at]["problems"];
     assert_eq!(problems(0), &json!([]), "{report}");
     let lost = problems(1)[0].as_str().expect("a text");

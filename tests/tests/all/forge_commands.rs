@@ -25,9 +25,7 @@ fn verify(host: &Host, files: &[&str]) -> (Option<i32>, Value) {
     arguments.extend(files);
     let ended = run(host, "forge", &arguments, "");
     let code = ended.code();
-    let report =
-        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended}"));
-    (code, report)
+    (code, ended.json())
 }
 
 #[test]

@@ -336,11 +336,6 @@ fn a_larger_count_keeps_the_rows_that_are_there() {
     assert!(files(&grown) == files(&whole));
 }
 
-/// An endpoint's answer, which is kept to the end of the process.
-fn says(text: &str) -> Reply {
-    Reply::Says(Box::leak(text.to_owned().into_boxed_str()))
-}
-
 #[test]
 fn a_model_takes_questions_apart_and_execution_has_the_last_word() {
     let author = json!({"steps": [
@@ -362,11 +357,11 @@ fn a_model_takes_questions_apart_and_execution_has_the_last_word() {
             messages[1].1.contains("author of Faust born?\n"),
             messages.len(),
         ) {
-            (true, 2) => says("{\"steps\": ["),
+            (true, 2) => Reply::says("{\"steps\": ["),
             // It is told what was wrong with its last answer.
-            (true, _) if !messages[2].1.contains("1751") => says(&lie),
-            (true, _) => says(&format!("<think>..</think>\n```json\n{author}\n```")),
-            (false, _) => says(&twice),
+            (true, _) if !messages[2].1.contains("1751") => Reply::says(&lie),
+            (true, _) => Reply::says(format!("<think>..</think>\n```json\n{author}\n```")),
+            (false, _) => Reply::says(&twice),
         }
     });
     let (host, folder) = (Host::new(), tempfile::tempdir().expect("a folder"));
@@ -467,7 +462,7 @@ fn an_endpoint_that_stalls_loses_no_answer_and_prompts_can_be_changed() {
     ]);
     assert!(!output.join("1-decomposed.jsonl").exists());
     let answers = ChatEndpoint::start(|_| {
-        says(
+        Reply::says(
             r#"{"steps": [{"question": "Who composed Fidelio?", "answer": "Ludwig van Beethoven", "subject": "Fidelio"}]}"#,
         )
     });

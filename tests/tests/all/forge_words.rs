@@ -8,21 +8,16 @@ use serde_json::{Value, json};
 
 const EXAMPLES: &str = "plugins/specified/examples";
 
-/// Text for an endpoint, which keeps it to the end of the process.
-fn kept(text: String) -> &'static str {
-    Box::leak(text.into_boxed_str())
-}
-
 /// The words of the grammar for each turn of a question, after a change.
 fn words(question: &Question, change: impl Fn(&str) -> String) -> Reply {
     let messages = question.messages();
     let lines = messages[1].1.lines();
     let plain = lines.filter_map(|line| line.strip_prefix("Plain words: "));
     let turns: Vec<String> = plain.map(change).collect();
-    Reply::Says(kept(format!(
+    Reply::says(format!(
         "Here:\n```json\n{}\n```",
         json!({ "turns": turns })
-    )))
+    ))
 }
 
 fn good(question: &Question) -> Reply {
@@ -65,10 +60,6 @@ fn tasks(folder: &Path) -> Vec<Value> {
         .collect()
 }
 
-fn json_of(ended: &Ended) -> Value {
-    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended}"))
-}
-
 #[test]
 fn a_model_writes_the_words_and_what_it_gets_wrong_keeps_those_of_the_grammar() {
     // Some tasks get words that leak, lie or are no JSON, always or at first.
@@ -85,12 +76,12 @@ fn a_model_writes_the_words_and_what_it_gets_wrong_keeps_those_of_the_grammar() 
     let (host, folder) = (Host::new(), tempfile::tempdir().expect("a folder"));
     let output = &folder.path().join("tasks");
     let dry = make(&host, &endpoint, output, &["--dry-run", "--json"]);
-    let dry = json_of(dry.succeeded());
+    let dry = dry.succeeded().json();
     assert_eq!(dry["words"]["estimate"]["questions"], 20);
     assert!(endpoint.take_questions().is_empty() && !output.exists());
 
     let price = ["--json", "--price-prompt", "1", "--price-answer", "2"];
-    let report = json_of(make(&host, &endpoint, output, &price).succeeded());
+    let report = make(&host, &endpoint, output, &price).succeeded().json();
     let asked = endpoint.take_questions();
     assert!(
         asked
@@ -127,7 +118,7 @@ fn a_model_writes_the_words_and_what_it_gets_wrong_keeps_those_of_the_grammar() 
         output.to_str().expect("a plain name"),
         "--json",
     ];
-    assert_eq!(json_of(host.run(stats).succeeded())["by_author"], counts);
+    assert_eq!(host.run(stats).succeeded().json()["by_author"], counts);
 
     // The same command asks nothing, and writes the same bytes.
     let before = fs::read(output.join("tasks.jsonl")).expect("tasks");
@@ -226,7 +217,7 @@ fn embeddings(question: &Question, change: impl Fn(&mut Vec<Value>)) -> Reply {
         })
         .collect();
     change(&mut rows);
-    Reply::Is(kept(json!({ "data": rows }).to_string()))
+    Reply::is(json!({ "data": rows }).to_string())
 }
 
 fn graph(host: &Host, endpoint: &ChatEndpoint, cache: &Path, more: &[&str]) -> Ended {
@@ -253,7 +244,9 @@ fn graph(host: &Host, endpoint: &ChatEndpoint, cache: &Path, more: &[&str]) -> E
 fn a_graph_of_embeddings_says_so_and_is_made_again_without_asking() {
     let (host, folder) = (Host::new(), tempfile::tempdir().expect("a folder"));
     let endpoint = ChatEndpoint::start(|question| embeddings(question, |_| {}));
-    let dry = json_of(graph(&host, &endpoint, folder.path(), &["--dry-run", "--json"]).succeeded());
+    let dry = graph(&host, &endpoint, folder.path(), &["--dry-run", "--json"])
+        .succeeded()
+        .json();
     assert_eq!(dry["texts"], dry["missing"]);
     assert!(endpoint.take_questions().is_empty());
     let page = folder.path().join("graph.html");
@@ -275,20 +268,21 @@ fn a_graph_of_embeddings_says_so_and_is_made_again_without_asking() {
     assert_eq!(Some(asked.len() as u64), dry["requests"].as_u64());
     let page = fs::read_to_string(page).expect("a page");
     assert!(page.contains("Similarity: embeddings, at least 0.85."));
-    let first = json_of(graph(&host, &endpoint, folder.path(), &["--json"]).succeeded());
+    let first = graph(&host, &endpoint, folder.path(), &["--json"])
+        .succeeded()
+        .json();
     assert_eq!(first["graph"]["similarity"], json!(["embeddings", 0.85]));
     assert_eq!(first["graph"]["similarity_details"]["model"], "letters");
     assert!(endpoint.take_questions().is_empty());
     // Fewer edges with a higher threshold; the vectors are the same.
-    let strict = json_of(
-        graph(
-            &host,
-            &endpoint,
-            folder.path(),
-            &["--json", "--threshold", "0.999"],
-        )
-        .succeeded(),
-    );
+    let strict = graph(
+        &host,
+        &endpoint,
+        folder.path(),
+        &["--json", "--threshold", "0.999"],
+    )
+    .succeeded()
+    .json();
     assert!(strict["counts"]["by_similarity"].as_u64() < first["counts"]["by_similarity"].as_u64());
     assert_eq!(
         strict["graph"]["similarity_details"],

@@ -31,13 +31,8 @@ fn stage(question: &Question) -> (&'static str, usize) {
     (stage, (messages.len() - 2) / 2)
 }
 
-/// Text for an endpoint, which keeps it to the end of the process.
-fn says(text: impl Into<String>) -> Reply {
-    Reply::Says(Box::leak(text.into().into_boxed_str()))
-}
-
 fn fenced(language: &str, text: &str) -> Reply {
-    says(format!("Here it is.\n```{language}\n{text}\n```\n"))
+    Reply::says(format!("Here it is.\n```{language}\n{text}\n```\n"))
 }
 
 /// The condition that keeps an invariant, wrong by one.
@@ -81,10 +76,6 @@ fn new(host: &Host, endpoint: &ChatEndpoint, output: &Path, options: &[&str]) ->
     host.run(all)
 }
 
-fn json_of(ended: &Ended) -> Value {
-    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended}"))
-}
-
 /// The folder of the work beside an output folder.
 fn work(output: &Path) -> PathBuf {
     let work = output.with_file_name("environments-work");
@@ -96,17 +87,17 @@ fn work(output: &Path) -> PathBuf {
 #[test]
 fn a_specification_is_written_verified_revised_and_played() {
     let endpoint = ChatEndpoint::start(|question| match stage(question) {
-        ("sketch", 0) => says(SKETCH.replacen("\"name\"", "\"name\",", 1)),
+        ("sketch", 0) => Reply::says(SKETCH.replacen("\"name\"", "\"name\",", 1)),
         ("sketch", _) => fenced("json", SKETCH),
-        ("plan", _) => says(format!("<think>Hm, {{}}.</think>{PLAN}")),
-        ("source", 0) => says("name = \"ToolLibrary\"\nentities = ["),
+        ("plan", _) => Reply::says(format!("<think>Hm, {{}}.</think>{PLAN}")),
+        ("source", 0) => Reply::says("name = \"ToolLibrary\"\nentities = ["),
         ("source", _) => fenced("toml", &by_one(&misspelt(SPECIFICATION))),
         ("scenarios", _) => fenced("toml", SCENARIOS),
-        _ if question.messages()[1].1.contains("in_repar\"") => says(format!(
+        _ if question.messages()[1].1.contains("in_repar\"") => Reply::says(format!(
             "1: mended\n```toml\n{}\n```",
             whole(&by_one(SPECIFICATION))
         )),
-        _ => says(format!("1: mended\n```toml\n{}\n```", whole(SPECIFICATION))),
+        _ => Reply::says(format!("1: mended\n```toml\n{}\n```", whole(SPECIFICATION))),
     });
     let (host, folder) = (Host::new(), tempfile::tempdir().expect("a folder"));
     let output = &folder.path().join("environments");
@@ -131,7 +122,7 @@ fn a_specification_is_written_verified_revised_and_played() {
         output,
         &["--json", "--price-prompt", "1", "--price-answer", "2"],
     );
-    let report = json_of(ended.succeeded());
+    let report = ended.succeeded().json();
     let written = &report["written"];
     let stages: Vec<&str> = endpoint
         .take_questions()
@@ -175,7 +166,9 @@ fn a_specification_is_written_verified_revised_and_played() {
     }
     let before = fs::read(&file).expect("the environment");
     // The same command asks nothing and ends the same.
-    let again = json_of(new(&host, &endpoint, output, &["--json"]).succeeded());
+    let again = new(&host, &endpoint, output, &["--json"])
+        .succeeded()
+        .json();
     assert!(endpoint.take_questions().is_empty());
     assert_eq!(again["written"], report["written"]);
     assert_eq!(fs::read(&file).expect("the environment"), before);
@@ -193,11 +186,11 @@ fn a_specification_is_written_verified_revised_and_played() {
 #[test]
 fn a_model_that_lies_is_stopped_and_its_best_candidate_kept() {
     let endpoint = ChatEndpoint::start(|question| match stage(question).0 {
-        "sketch" => says(SKETCH),
-        "plan" => says(PLAN),
+        "sketch" => Reply::says(SKETCH),
+        "plan" => Reply::says(PLAN),
         "source" => fenced("toml", &by_one(SPECIFICATION)),
         "scenarios" => fenced("toml", SCENARIOS),
-        _ => says(format!(
+        _ => Reply::says(format!(
             "1: mended\n```toml\n# Mended.\n{}\n```",
             whole(&by_one(SPECIFICATION))
         )),
@@ -242,7 +235,7 @@ fn an_endpoint_that_stalls_or_fails_half_way_loses_nothing() {
     let options = ["--config", config.to_str().expect("a plain name")];
     let output = folder.path().join("environments");
     let stalls = ChatEndpoint::start(|question| match stage(question).0 {
-        "sketch" => says(SKETCH),
+        "sketch" => Reply::says(SKETCH),
         _ => Reply::Stalls,
     });
     let ended = new(&host, &stalls, &output, &options);
@@ -263,7 +256,7 @@ fn an_endpoint_that_stalls_or_fails_half_way_loses_nothing() {
     );
 
     let fails = ChatEndpoint::start(|question| match stage(question).0 {
-        "plan" => says(PLAN),
+        "plan" => Reply::says(PLAN),
         "source" => fenced("toml", &by_one(SPECIFICATION)),
         "scenarios" => fenced("toml", SCENARIOS),
         _ => Reply::Fails(500),
@@ -316,19 +309,19 @@ fn python_that_does_not_load_or_loops_is_revised_until_it_does_not() {
         );
         assert!(open != CODE && loops != CODE);
         match stage(question).0 {
-            "sketch" => says(SKETCH),
-            "plan" => says(PLAN),
+            "sketch" => Reply::says(SKETCH),
+            "plan" => Reply::says(PLAN),
             "source" => fenced("python", &open),
             "scenarios" => fenced("json", STATES),
             _ if question.messages()[1].1.contains("scenario: dict ->") => fenced("python", &loops),
-            _ => says(format!("1: mended\n```python\n{CODE}\n```")),
+            _ => Reply::says(format!("1: mended\n```python\n{CODE}\n```")),
         }
     });
     let (host, folder) = (Host::new(), tempfile::tempdir().expect("a folder"));
     let options = ["--form", "python", "--json"];
     let output = &folder.path().join("environments");
     let ended = new(&host, &endpoint, output, &options);
-    let report = json_of(ended.succeeded());
+    let report = ended.succeeded().json();
     let rounds = &report["written"]["rounds"];
     let found = |round: usize| &rounds[round]["examination"]["findings"][0];
     assert_eq!(found(0)["kind"], "does-not-load", "{report}");

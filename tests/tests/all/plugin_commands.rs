@@ -686,7 +686,7 @@ fn the_machines_clock_is_there_when_it_is_asked_for_and_granted() {
         assert!(inspected.succeeded().stdout.contains(part), "{inspected}");
     }
     let clock = run(&["call", "misbehave", "read_clock"]);
-    let clock: Value = serde_json::from_str(&clock.succeeded().stdout).expect("is JSON");
+    let clock: Value = clock.succeeded().json();
     // Virtual time starts in 2024.
     let year = 365 * 86_400 * 1_000_000_000_u64;
     assert!(

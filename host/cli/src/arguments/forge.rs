@@ -10,7 +10,7 @@ pub(crate) use graph::ForgeGraph;
 pub(crate) use model::{ForgeAsker, ForgeModel};
 pub(crate) use new::ForgeNew;
 pub(crate) use rows::ForgeRows;
-pub(crate) use tasks::{ChainSampling, ForgeTasks, TaskFormat, TaskStage, TaskWords};
+pub(crate) use tasks::{ChainSampling, ForgeTasks, RowOptions, TaskFormat, TaskStage, TaskWords};
 
 use std::path::PathBuf;
 
@@ -78,9 +78,8 @@ pub(crate) enum ForgeCommand {
         /// Folder to write FORMAT/SPLIT.jsonl to (default: the folder of the tasks)
         #[arg(long, short, value_name = "DIR")]
         output: Option<PathBuf>,
-        /// Name of the environment in the configuration that reads the rows: [plugins.NAME]
-        #[arg(long, default_value = "servers", value_name = "NAME")]
-        environment: String,
+        #[command(flatten)]
+        rows: RowOptions,
     },
 }
 

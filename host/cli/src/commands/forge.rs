@@ -36,10 +36,10 @@ pub(crate) fn run(group: &Forge) -> anyhow::Result<ExitCode> {
             folder,
             format,
             output,
-            environment,
+            rows,
         } => {
             let output = output.as_deref().unwrap_or(folder);
-            return export::run(folder, format, output, environment, options.json);
+            return export::run(folder, format, rows, output, options.json);
         }
     };
     match command {

@@ -7,10 +7,12 @@
 //! | `alpaca` | one for each turn of the model, with what was said before it | trainers that read Alpaca's rows |
 //! | `verl` | one for each turn, in the form of EnvFactory's rows for RL | verl, with EnvFactory's environments |
 //!
-//! Each format has a file for each split. Every row can be imported again, and replays to its goal.
+//! Each format has a file for each split, and one for the tasks of [practised](Practised) environments. Every row can be
+//! imported again, and replays to its goal.
 
 mod alpaca;
 mod conversation;
+mod practised;
 mod sub_answers;
 mod tasks;
 mod verl;
@@ -27,7 +29,11 @@ use super::record::TaskRecord;
 use super::stage_file::FileError;
 use super::suite::Suite;
 
+pub use practised::Practised;
 pub use tasks::rows as task_rows;
+
+/// Name of the file with the tasks of practised environments, beside those of the splits.
+const PRACTICE: &str = "practice";
 
 /// A format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,27 +103,36 @@ pub struct Written {
     pub rows: usize,
 }
 
-/// Writes the rows of a format to `FOLDER/FORMAT/SPLIT.jsonl`. A split without tasks has no file.
+/// Writes the rows of a format to `FOLDER/FORMAT/SPLIT.jsonl`, and those of training in practised environments to
+/// `FOLDER/FORMAT/practice.jsonl`. A file without rows is not written, and an older one of its name is removed.
 pub fn write(
     suite: &Suite,
     tasks: &[TaskRecord],
     format: Format,
     naming: &Naming,
+    practised: &Practised,
     folder: &Path,
 ) -> Result<Vec<Written>, FileError> {
     let folder = folder.join(format.as_str());
     fs::create_dir_all(&folder).map_err(FileError::io(&folder))?;
+    let part = |task: &TaskRecord| {
+        if practised.has(task) {
+            PRACTICE
+        } else {
+            task.split.as_str()
+        }
+    };
     let mut written = Vec::new();
-    for split in Split::ALL {
-        let path = folder.join(format!("{split}.jsonl"));
+    for name in Split::ALL.map(Split::as_str).into_iter().chain([PRACTICE]) {
+        let path = folder.join(format!("{name}.jsonl"));
         let mut rows = 0;
-        let mut of_split = tasks.iter().filter(|task| task.split == split).peekable();
-        if of_split.peek().is_none() {
+        let mut of_part = tasks.iter().filter(|task| part(task) == name).peekable();
+        if of_part.peek().is_none() {
             remove(fs::remove_file(&path), &path)?;
             continue;
         }
         let fill = |out: &mut dyn Write| {
-            for task in of_split {
+            for task in of_part {
                 for row in format.rows(suite, task, naming) {
                     serde_json::to_writer(&mut *out, &row)?;
                     out.write_all(b"\n")?;

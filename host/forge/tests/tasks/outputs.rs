@@ -1,12 +1,12 @@
 //! Rows of all formats: they can be imported again, and their calls lead to the goal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::task::Task;
 use rlf_forge::tasks::environment::{TaskEnvironment, TaskSession};
-use rlf_forge::tasks::output::{Format, Naming, write};
+use rlf_forge::tasks::output::{Format, Naming, Practised, write};
 use rlf_forge::tasks::record::Start;
 use rlf_forge::tasks::{Suite, TaskOptions, TaskRecord};
 use rlf_import::{Demonstration, Imported, Options, read};
@@ -17,7 +17,15 @@ use super::{composed, made, options};
 /// Writes a format and reads it again.
 fn imported(suite: &Suite, tasks: &[TaskRecord], format: Format) -> Vec<Imported> {
     let folder = tempfile::tempdir().unwrap();
-    let written = write(suite, tasks, format, &Naming::default(), folder.path()).unwrap();
+    let written = write(
+        suite,
+        tasks,
+        format,
+        &Naming::default(),
+        &Practised::default(),
+        folder.path(),
+    )
+    .unwrap();
     assert!(!written.is_empty());
     let mut all = Vec::new();
     for file in written {
@@ -289,4 +297,43 @@ fn tools_lose_the_name_of_their_environment_unless_two_would_be_the_same() {
     };
     let verl = tasks_of(imported(&suite, &tasks, Format::Verl));
     assert_eq!(serde_json::to_value(verl).unwrap(), plain(Format::Verl));
+}
+
+#[test]
+fn demonstrations_show_no_environment_of_practice() {
+    let suite = composed(20);
+    let tasks = made(&suite, &options(100)).tasks;
+    let practised = Practised::draw(&tasks, 0.4);
+    let folder = tempfile::tempdir().unwrap();
+    let naming = Naming::default();
+    let environments_of = |format: Format, part: &str| -> BTreeSet<String> {
+        let path = folder.path().join(format.as_str()).join(part);
+        let ids = read(&path, &Options::default())
+            .unwrap()
+            .into_iter()
+            .map(|row| match row {
+                Imported::Task(task) => task.id.split('/').next().unwrap().to_owned(),
+                Imported::Demonstration(row) => row.id,
+            })
+            .collect::<BTreeSet<String>>();
+        tasks
+            .iter()
+            .filter(|task| ids.contains(&task.id))
+            .flat_map(|task| task.servers.keys().cloned())
+            .collect()
+    };
+    for format in [Format::Tasks, Format::Demonstrations] {
+        write(&suite, &tasks, format, &naming, &practised, folder.path()).unwrap();
+    }
+    let shown = environments_of(Format::Demonstrations, "train.jsonl");
+    let practice = environments_of(Format::Tasks, "practice.jsonl");
+    assert!(shown.len() >= 4 && practice.len() >= 4);
+    let drawn = tasks.iter().filter(|task| practised.has(task));
+    for task in drawn {
+        assert!(!task.servers.keys().all(|name| shown.contains(name)));
+    }
+    // A later export without practice leaves no file of the earlier one.
+    let none = Practised::default();
+    write(&suite, &tasks, Format::Tasks, &naming, &none, folder.path()).unwrap();
+    assert!(!folder.path().join("tasks/practice.jsonl").exists());
 }

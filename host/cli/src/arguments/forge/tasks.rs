@@ -21,6 +21,18 @@ pub(crate) enum TaskFormat {
     Verl,
 }
 
+/// The options of rows in every format.
+#[derive(Debug, Args)]
+pub(crate) struct RowOptions {
+    /// Name of the environment in the configuration that reads the rows: [plugins.NAME]
+    #[arg(long, default_value = "servers", value_name = "NAME")]
+    pub(crate) environment: String,
+    /// Share of the training environments whose tasks are written to practice.jsonl and not to train.jsonl: RL practises
+    /// where demonstrations show nothing
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
+    pub(crate) practice: f64,
+}
+
 /// The author of the words of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum TaskWords {
@@ -124,9 +136,8 @@ pub(crate) struct ForgeTasks {
     /// Formats of rows to write; may be repeated
     #[arg(long, value_enum, default_values_t = [TaskFormat::Tasks, TaskFormat::Demonstrations])]
     pub(crate) format: Vec<TaskFormat>,
-    /// Name of the environment in the configuration that reads the rows: [plugins.NAME]
-    #[arg(long, default_value = "servers", value_name = "NAME")]
-    pub(crate) environment: String,
+    #[command(flatten)]
+    pub(crate) rows: RowOptions,
     /// Show the model tools without the names of their environments: find_books, not Library-find_books. Tools that would
     /// have the same name in one task keep both
     #[arg(long)]

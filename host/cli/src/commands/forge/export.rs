@@ -4,18 +4,18 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use rlf_forge::tasks::output::{self, Format, Naming, Written};
+use rlf_forge::tasks::output::{self, Format, Naming, Practised, Written};
 use rlf_forge::tasks::{Folder, Suite, TaskRecord};
 use serde_json::json;
 
 use super::suite::from_folder;
-use crate::arguments::TaskFormat;
+use crate::arguments::{RowOptions, TaskFormat};
 
 pub(super) fn run(
     folder: &Path,
     formats: &[TaskFormat],
+    options: &RowOptions,
     output: &Path,
-    environment: &str,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
     let folder = Folder::new(folder);
@@ -23,7 +23,7 @@ pub(super) fn run(
     let tasks = folder
         .read_tasks()
         .context("`rlf-host forge tasks` has not finished this folder")?;
-    let written = write(&suite, &tasks, formats, environment, output)?;
+    let written = write(&suite, &tasks, formats, options, output)?;
     if as_json {
         let files = written
             .iter()
@@ -43,13 +43,14 @@ pub(super) fn write(
     suite: &Suite,
     tasks: &[TaskRecord],
     formats: &[TaskFormat],
-    environment: &str,
+    options: &RowOptions,
     folder: &Path,
 ) -> anyhow::Result<Vec<Written>> {
     let naming = Naming {
-        environment: environment.to_owned(),
+        environment: options.environment.clone(),
         ..Naming::default()
     };
+    let practised = Practised::draw(tasks, options.practice);
     let mut written = Vec::new();
     for format in formats {
         let format = match format {
@@ -58,7 +59,9 @@ pub(super) fn write(
             TaskFormat::Alpaca => Format::Alpaca,
             TaskFormat::Verl => Format::Verl,
         };
-        written.extend(output::write(suite, tasks, format, &naming, folder)?);
+        written.extend(output::write(
+            suite, tasks, format, &naming, &practised, folder,
+        )?);
     }
     Ok(written)
 }

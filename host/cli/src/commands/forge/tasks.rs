@@ -93,7 +93,7 @@ pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<
         &read.suite,
         &made.tasks,
         &command.format,
-        &command.environment,
+        &command.rows,
         folder.path(),
     )?;
     let reworded = rewriting.as_ref().zip(reworded.as_ref());
