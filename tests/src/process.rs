@@ -164,12 +164,6 @@ impl Ended {
         self
     }
 
-    /// Standard output as JSON.
-    #[track_caller]
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
-    }
-
     /// Fails the test unless the command was refused properly: an exit code, no result, and one clear message on
     /// standard error. Returns the message without its first word.
     #[track_caller]

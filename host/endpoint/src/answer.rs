@@ -23,6 +23,9 @@ pub struct Usage {
     pub completion_tokens: u64,
 }
 
+/// Largest number of tokens of one request that is believed. Sums of such numbers do not overflow.
+pub(crate) const MAX_TOKENS: u64 = 1 << 32;
+
 /// A chat completion. Other keys are ignored.
 #[derive(Deserialize)]
 struct Answer {
@@ -70,7 +73,9 @@ pub(crate) fn read(body: &[u8]) -> Result<Completion, AnswerError> {
         text: choice.message.content.unwrap_or_default(),
         cut_short: choice.finish_reason.as_deref() == Some("length"),
         // Some servers leave it out or write something else. That is no reason to lose the answer.
-        usage: Usage::deserialize(&answer.usage).ok(),
+        usage: Usage::deserialize(&answer.usage)
+            .ok()
+            .filter(|usage| usage.prompt_tokens.max(usage.completion_tokens) <= MAX_TOKENS),
     })
 }
 

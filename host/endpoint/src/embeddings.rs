@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::answer::beginning;
+use crate::answer::{MAX_TOKENS, beginning};
 use crate::endpoint::Endpoint;
 use crate::error::EndpointError;
 
@@ -121,6 +121,7 @@ fn read(body: &[u8], texts: usize) -> Result<Embedded, EmbeddingsError> {
     }
     // Some servers leave it out or write something else. That is no reason to lose the answer.
     let tokens = answer.usage["prompt_tokens"].as_u64();
+    let tokens = tokens.filter(|tokens| *tokens <= MAX_TOKENS);
     Ok(Embedded { vectors, tokens })
 }
 

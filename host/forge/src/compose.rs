@@ -191,6 +191,7 @@ pub fn compose_with<E>(
                 match attempt(
                     &business,
                     &name,
+                    vocabulary,
                     key.at(candidate),
                     &composition.environments,
                 ) {
@@ -224,12 +225,18 @@ pub fn compose_with<E>(
 fn attempt(
     business: &Business,
     name: &str,
+    vocabulary: Vocabulary,
     key: Key,
     earlier: &[Composed],
 ) -> Result<Composed, (Check, String)> {
     let plan = Plan::draw(business, key.named("plan"));
-    let specification = assemble::assemble(business, name, &plan, key.named("assemble"))
+    let mut specification = assemble::assemble(business, name, &plan, key.named("assemble"))
         .map_err(|error| (Check::Static, error.to_string()))?;
+    if vocabulary == Vocabulary::Invented {
+        for entity in &mut specification.entities {
+            entity.key.random_start = true;
+        }
+    }
     let tools = specification.operations.len();
     if !TOOLS.contains(&tools) {
         return Err((Check::Tools, format!("it has {tools} tools")));

@@ -46,13 +46,12 @@ impl Program {
                 .values
                 .push(value.map_err(|error| no_value(field.name.clone(), error))?);
         }
-        for entity in 0..self.schema.entities.len() {
-            self.fill(
-                &mut state,
-                scenario,
-                entity,
-                key.named("entities").at(entity as u64),
-            )?;
+        for (entity, declared) in self.specification.entities.iter().enumerate() {
+            let key = key.named("entities").at(entity as u64);
+            if declared.key.random_start {
+                state.next[entity] = 100 + key.named("start").below(0, 800) as i64;
+            }
+            self.fill(&mut state, scenario, entity, key)?;
         }
         match self.broken_rule(&state) {
             None => Ok(state),

@@ -73,6 +73,10 @@ pub struct Key {
     pub description: String,
     /// The beginning of generated keys. With `B`, keys are `B1`, `B2` and so on.
     pub prefix: String,
+    /// True if the number of the first generated key is drawn from 100 to 899, for each initial state. A policy cannot guess
+    /// such keys. False: 1.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub random_start: bool,
 }
 
 /// A field of an entity, or a single value of the state.

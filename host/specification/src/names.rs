@@ -52,8 +52,8 @@ pub fn is_python_word(text: &str) -> bool {
 /// Maximum length of a name.
 pub(crate) const MAX_NAME: usize = 40;
 
-/// Finds the reason why a text is no name of an entity, parameter or operation.
-pub(crate) fn problem(name: &str) -> Option<String> {
+/// Finds the reason why a text cannot be the name of an entity, parameter or operation.
+pub fn problem(name: &str) -> Option<String> {
     let mut characters = name.chars();
     let starts = characters
         .next()
@@ -61,7 +61,7 @@ pub(crate) fn problem(name: &str) -> Option<String> {
     let rest = characters.all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
     if !starts || !rest || name.len() > MAX_NAME {
         return Some(format!(
-            "`{name}` is no name: use at most {MAX_NAME} lower-case letters, digits and `_`, a letter first"
+            "`{name}` is not a valid name: use at most {MAX_NAME} lower-case letters, digits and `_`, starting with a letter"
         ));
     }
     (is_python_word(name) || RESERVED.contains(&name))

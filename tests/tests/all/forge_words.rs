@@ -99,7 +99,7 @@ fn a_model_writes_the_words_and_what_it_gets_wrong_keeps_those_of_the_grammar() 
         "{report}"
     );
     assert!(report["words"]["cost"].as_f64() > Some(0.0), "{report}");
-    let counts = json!({"model": written, "grammar-after-refusal": refused});
+    let counts = json!({"model": written, "refused": refused});
     assert_eq!(report["statistics"]["by_author"], counts);
     for task in tasks(output) {
         let text = task["turns"][0]["query"].as_str().expect("a text");

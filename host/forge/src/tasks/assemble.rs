@@ -33,7 +33,7 @@ pub(super) fn assemble(
     for (range, query) in trajectory.ranges().zip(query.turns) {
         let mut gold = Vec::with_capacity(range.len());
         for call in &trajectory.calls[range] {
-            let mistake = mistake(maker, &mut *session, call, &mut draws);
+            let mistake = mistake(maker, &mut *session, call, &mut draws).map_err(diverged)?;
             let answer = session
                 .call(&call.tool, &call.arguments)
                 .map_err(diverged)?;
@@ -106,31 +106,33 @@ fn turn(
     }
 }
 
-/// A call with the key of nothing in place of a right one, if the environment refuses it with a message.
+/// A call with the key of nothing in place of a right one, if the environment refuses it with a message. A call that is
+/// carried out, because the key is that of something, is undone.
 fn mistake(
     maker: &Maker<'_>,
     session: &mut dyn TaskSession,
     call: &PlannedCall,
     draws: &mut Draws,
-) -> Option<Mistake> {
+) -> Result<Option<Mistake>, PlayError> {
     if !call.requested || !draws.chance(maker.options.mistakes) {
-        return None;
+        return Ok(None);
     }
     let keys = call.arguments.iter().filter(|(parameter, value)| {
         let input = maker.suite.input(&call.tool, parameter);
         value.is_string() && input.is_some_and(|input| matches!(input.kind, ValueType::Key(_)))
     });
     let keys: Vec<(&String, &Value)> = keys.collect();
-    let (parameter, key) = draws.pick(&keys)?;
-    let letters = key
-        .as_str()?
-        .trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let Some((parameter, Value::String(key))) = draws.pick(&keys) else {
+        return Ok(None);
+    };
+    let letters = key.trim_end_matches(|letter: char| letter.is_ascii_digit());
     let mut arguments = call.arguments.clone();
     let wrong = format!("{letters}{}", 20 + draws.index(60));
     arguments.insert(parameter.clone(), wrong.into());
+    let before = session.state()?;
     match session.call(&call.tool, &arguments) {
-        Err(PlayError::Refused(refusal)) => Some(Mistake { arguments, refusal }),
-        _ => None,
+        Err(PlayError::Refused(refusal)) => Ok(Some(Mistake { arguments, refusal })),
+        _ => session.load(&before).map(|()| None),
     }
 }
 

@@ -26,6 +26,40 @@ pub enum PipelineError {
         /// The part that differs: options or environments.
         what: &'static str,
     },
+    /// The folder has files, and no manifest that says what they were made from.
+    #[error(
+        "{folder} has files that were not made here, or whose manifest.json is lost; name another folder with --output"
+    )]
+    NoManifest {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The manifest cannot be read.
+    #[error("{path}: {source}; name another folder with --output, or delete this one")]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: serde_json::Error,
+    },
+    /// Another process makes tasks in the folder.
+    #[error(
+        "another process makes tasks in {folder}; wait for its end, or name another folder with --output"
+    )]
+    InUse {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// An environment in the folder is not the one that the tasks were made in.
+    #[error(
+        "{file}: the environment {name} has changed since the tasks were made, or is missing; put it back, or make the tasks anew with --restart"
+    )]
+    OtherEnvironment {
+        /// The folder of the environments.
+        file: PathBuf,
+        /// The environment.
+        name: String,
+    },
     /// Too few candidates pass.
     #[error(
         "only {kept} of {candidates} candidates were kept, most were rejected as {most}; give other environments, or allow more calls and turns"

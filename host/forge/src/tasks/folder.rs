@@ -12,13 +12,16 @@
 //! | `rejected.jsonl` | the candidates that were rejected, each with its stage and reason |
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use rlf_dialogue::split::Split;
 use serde::{Deserialize, Serialize};
 
 use super::error::PipelineError;
 use super::options::TaskOptions;
+use super::output::{Format, PRACTICE};
 use super::record::{SCHEMA, TaskRecord};
 use super::rejection::{Rejected, Stage};
 use super::stage_file::FileError;
@@ -52,6 +55,15 @@ impl Manifest {
             replayed,
         }
     }
+}
+
+/// Name of the file that is locked while tasks are made.
+const LOCK: &str = ".lock";
+
+/// The exclusive right to make tasks in a folder. It ends when it is dropped, or with the process.
+#[derive(Debug)]
+pub struct FolderLock {
+    _file: File,
 }
 
 /// A folder of tasks, and the places of its files.
@@ -117,16 +129,94 @@ impl Folder {
         Ok(())
     }
 
-    /// Deletes everything that making tasks leaves here. Rows for training stay.
-    pub fn clear(&self) -> Result<(), FileError> {
+    /// Takes the exclusive right to make tasks here, and deletes half-written files of an earlier process.
+    pub fn lock(&self) -> Result<FolderLock, PipelineError> {
+        fs::create_dir_all(&self.0).map_err(FileError::io(&self.0))?;
+        let file = self.0.join(LOCK);
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true);
+        let lock = options.open(&file).map_err(FileError::io(&file))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let folder = self.0.clone();
+                return Err(PipelineError::InUse { folder });
+            }
+            Err(TryLockError::Error(error)) => return Err(FileError::io(&file)(error).into()),
+        }
+        let rows = Format::ALL.map(|format| self.0.join(format.as_str()));
+        for folder in [self.0.clone(), self.environments()].iter().chain(&rows) {
+            for path in entries(folder)? {
+                if rlf_files::is_partial(&path) {
+                    remove(fs::remove_file(&path), &path)?;
+                }
+            }
+        }
+        Ok(FolderLock { _file: lock })
+    }
+
+    /// Deletes everything that making tasks left here, rows for training too. Answers of a language model stay. A folder
+    /// without a manifest has to be empty, because its files are somebody else's.
+    pub fn clear(&self) -> Result<(), PipelineError> {
+        let Some(manifest) = self.read_manifest()? else {
+            return self.refuse_files();
+        };
         self.forget(Stage::Chains)?;
-        for file in [self.manifest(), self.observed()] {
+        for format in Format::ALL {
+            for part in Split::ALL.map(Split::as_str).into_iter().chain([PRACTICE]) {
+                let file = self.0.join(format.as_str()).join(format!("{part}.jsonl"));
+                remove(fs::remove_file(&file), &file)?;
+            }
+        }
+        for path in entries(&self.environments())? {
+            let stem = path.file_stem().and_then(|stem| stem.to_str());
+            let is_copy = stem.is_some_and(|stem| manifest.environments.contains_key(stem));
+            if is_copy {
+                remove(fs::remove_file(&path), &path)?;
+            }
+        }
+        for file in [self.observed(), self.manifest()] {
             remove(fs::remove_file(&file), &file)?;
         }
-        remove(
-            fs::remove_dir_all(self.environments()),
-            &self.environments(),
-        )
+        Ok(())
+    }
+
+    /// Refuses a folder that has files beside the lock.
+    fn refuse_files(&self) -> Result<(), PipelineError> {
+        let lock = self.0.join(LOCK);
+        if entries(&self.0)?.iter().all(|path| *path == lock) {
+            return Ok(());
+        }
+        let folder = self.0.clone();
+        Err(PipelineError::NoManifest { folder })
+    }
+
+    /// The manifest, if there is one.
+    fn read_manifest(&self) -> Result<Option<Manifest>, PipelineError> {
+        let path = self.manifest();
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(FileError::io(&path)(error).into()),
+        };
+        let manifest = rlf_json::from_slice(&bytes);
+        manifest.map_err(|source| PipelineError::Manifest { path, source })
+    }
+
+    /// Refuses environments that are not those that the tasks were made in.
+    pub fn check_environments(&self, suite: &Suite) -> Result<(), PipelineError> {
+        let Some(manifest) = self.read_manifest()? else {
+            let folder = self.0.clone();
+            return Err(PipelineError::NoManifest { folder });
+        };
+        for (name, (hash, _)) in &manifest.environments {
+            let there = suite.environment(name);
+            if there.is_none_or(|environment| environment.hash != *hash) {
+                let (file, name) = (self.environments(), name.clone());
+                return Err(PipelineError::OtherEnvironment { file, name });
+            }
+        }
+        Ok(())
     }
 
     /// The tasks of a folder.
@@ -141,45 +231,43 @@ impl Folder {
 
     /// Begins a folder, or goes on with one that was made from the same.
     pub fn begin(&self, manifest: &Manifest) -> Result<(), PipelineError> {
-        let file = self.manifest();
-        match fs::read(&file) {
-            Ok(bytes) => {
-                let there: Manifest =
-                    rlf_json::from_slice(&bytes).map_err(|source| FileError::Line {
-                        path: file,
-                        line: 1,
-                        source,
-                    })?;
-                let what = if there.environments != manifest.environments {
-                    "environments"
-                } else if there != *manifest {
-                    "options"
-                } else {
-                    return Ok(());
-                };
-                Err(PipelineError::OtherManifest {
-                    folder: self.0.clone(),
-                    what,
-                })
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let stages = self.0.join("stages");
-                fs::create_dir_all(&stages).map_err(FileError::io(&stages))?;
-                let text = serde_json::to_vec_pretty(manifest).unwrap_or_default();
-                rlf_files::write(&file, &text).map_err(FileError::io(&file))?;
-                Ok(())
-            }
-            Err(error) => Err(FileError::io(&file)(error).into()),
-        }
+        let Some(there) = self.read_manifest()? else {
+            self.refuse_files()?;
+            let (file, stages) = (self.manifest(), self.0.join("stages"));
+            fs::create_dir_all(&stages).map_err(FileError::io(&stages))?;
+            let text = serde_json::to_vec_pretty(manifest).map_err(io::Error::from);
+            text.and_then(|text| rlf_files::write(&file, &text))
+                .map_err(FileError::io(&file))?;
+            return Ok(());
+        };
+        let what = if there.environments != manifest.environments {
+            "environments"
+        } else if there != *manifest {
+            "options"
+        } else {
+            return Ok(());
+        };
+        let folder = self.0.clone();
+        Err(PipelineError::OtherManifest { folder, what })
+    }
+}
+
+/// The files and folders in a folder, which need not exist.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let listed = fs::read_dir(folder).and_then(|entries| {
+        let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+        paths.collect()
+    });
+    match listed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed.map_err(FileError::io(folder)),
     }
 }
 
 /// The outcome of deleting something that need not be there.
-pub(super) fn remove(removed: std::io::Result<()>, path: &Path) -> Result<(), FileError> {
+pub(super) fn remove(removed: io::Result<()>, path: &Path) -> Result<(), FileError> {
     match removed {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(FileError::io(path)(error))
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::io(path)(error)),
         _ => Ok(()),
     }
 }

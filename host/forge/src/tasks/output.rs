@@ -33,7 +33,7 @@ pub use practised::Practised;
 pub use tasks::rows as task_rows;
 
 /// Name of the file with the tasks of practised environments, beside those of the splits.
-const PRACTICE: &str = "practice";
+pub(super) const PRACTICE: &str = "practice";
 
 /// A format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -97,8 +97,8 @@ impl Author {
         match self {
             Self::Grammar => "grammar",
             Self::Model => "model",
-            Self::Refused => "grammar-after-refusal",
-            Self::Unanswered => "grammar-unanswered",
+            Self::Refused => "refused",
+            Self::Unanswered => "unanswered",
         }
     }
 

@@ -16,7 +16,9 @@ use super::rejection::Rejection;
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It cannot be read or written.
-    #[error("{path}: {source}")]
+    #[error(
+        "{path}: {source}; everything made before is kept, and the same command goes on from there"
+    )]
     Io {
         /// The file.
         path: PathBuf,
@@ -24,9 +26,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// A line is not what this program writes.
-    #[error(
-        "{path}, line {line}: {source}; delete the file, and everything from this stage on is made again"
-    )]
+    #[error("{path}, line {line}: {source}; make it anew with --from chains")]
     Line {
         /// The file.
         path: PathBuf,

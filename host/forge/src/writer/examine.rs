@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::WriteError;
 use super::candidate::{Candidate, Source};
 use super::plan::{MAX_TOOLS, MIN_TOOLS, Plan, specified};
-use crate::verify::{self, Effort, Start, first_calls, verify};
+use crate::verify::{self, Effort, Start, first_calls, verify, verify_program};
 
 /// Opens candidates, so that they can be played. The program provides it: it knows the plugins.
 #[async_trait]
@@ -249,7 +249,10 @@ async fn play(
             });
         }
     }
-    Ok(verify(&environments, name, &starts, how.effort).await)
+    Ok(match program {
+        Some(program) => verify_program(&environments, name, program, how.seeds, how.effort).await,
+        None => verify(&environments, name, &starts, how.effort).await,
+    })
 }
 
 /// Differences between the tools and the plan. Without this, a revision could mend a tool by leaving it out.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use rlf_specification::Specification;
+use rlf_specification::{Specification, name_problem};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,8 @@ pub(super) const MAX_TOOLS: usize = 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sketch {
-    /// Name of the environment: a capital letter, then letters and digits, such as LendingLibrary.
-    #[schemars(regex(pattern = r"^[A-Z][A-Za-z0-9]{2,39}$"))]
+    /// Name of the environment: a capital letter, then letters and digits, at most 20 in all, such as LendingLibrary.
+    #[schemars(regex(pattern = r"^[A-Z][A-Za-z0-9]{2,19}$"))]
     pub name: String,
     /// One or two sentences: what it is, for those who will act in it.
     #[schemars(length(min = 20, max = 400))]
@@ -158,6 +158,10 @@ impl Plan {
         let entities: BTreeSet<&str> = self.entities.iter().map(|one| one.name.as_str()).collect();
         if entities.len() < self.entities.len() {
             return Err(Unusable::new("two entities have the same name"));
+        }
+        let named = entities.iter().chain(&names);
+        if let Some(problem) = named.copied().find_map(name_problem) {
+            return Err(Unusable::new(problem));
         }
         for operation in &self.operations {
             if operation.read_only && !operation.effects.is_empty() {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use rlf_forge::tasks::output::{Format, Naming, Practised, write};
 use rlf_forge::tasks::{Folder, Manifest, PipelineError, Stage, TaskOptions};
 
 use super::{composed, examples, make_in, options};
@@ -123,20 +124,78 @@ fn a_folder_of_other_options_or_environments_is_not_touched() {
 }
 
 #[test]
-fn a_cleared_folder_has_nothing_of_the_run_before() {
+fn a_cleared_folder_has_nothing_of_the_run_before_and_all_that_is_not_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = Folder::new(folder.path());
-    make_in(&folder, &examples(), &options(10));
-    let copy = folder.environments().join("Old.toml");
+    let suite = examples();
+    let made = make_in(&folder, &suite, &options(10));
+    let (naming, practised) = (Naming::default(), Practised::default());
+    let format = Format::Demonstrations;
+    let written = write(
+        &suite,
+        &made.tasks,
+        format,
+        &naming,
+        &practised,
+        folder.path(),
+    )
+    .unwrap();
     fs::create_dir_all(folder.environments()).unwrap();
-    fs::write(&copy, "name = \"Old\"").unwrap();
+    let copy = folder.environments().join("Clinic.toml");
+    let own = folder.environments().join("Own.toml");
+    for file in [&copy, &own] {
+        fs::write(file, "name = \"..\"").unwrap();
+    }
     folder.clear().unwrap();
-    assert!(!copy.exists() && !folder.manifest().exists() && !folder.tasks().exists());
-    let other = composed(3);
-    let made = make_in(&folder, &other, &options(10));
-    assert_eq!(made.tasks.len(), 10);
+    let of_the_run = [&copy, &folder.manifest(), &folder.tasks(), &written[0].path];
+    assert!(of_the_run.iter().all(|file| !file.exists()));
+    assert!(own.exists());
+}
+
+#[test]
+fn a_folder_with_files_of_somebody_else_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new(folder.path());
     folder.clear().unwrap();
-    folder.clear().unwrap();
+    let own = folder.tasks();
+    fs::write(&own, "mine").unwrap();
+    let manifest = Manifest::new(&examples(), &options(10), false);
+    for refused in [folder.clear(), folder.begin(&manifest)] {
+        assert!(matches!(refused, Err(PipelineError::NoManifest { .. })));
+    }
+    fs::write(folder.manifest(), "{}").unwrap();
+    assert!(matches!(
+        folder.clear(),
+        Err(PipelineError::Manifest { .. })
+    ));
+    assert_eq!(fs::read(&own).unwrap(), b"mine");
+}
+
+#[test]
+fn one_process_makes_tasks_in_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new(folder.path());
+    let half = folder.path().join(format!("{}Ab12", rlf_files::PARTIAL));
+    fs::write(&half, "half a file").unwrap();
+    let lock = folder.lock().unwrap();
+    assert!(!half.exists());
+    assert!(matches!(folder.lock(), Err(PipelineError::InUse { .. })));
+    drop(lock);
+    folder.lock().unwrap();
+}
+
+#[test]
+fn environments_that_changed_are_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new(folder.path());
+    let suite = examples();
+    make_in(&folder, &suite, &options(10));
+    folder.check_environments(&suite).unwrap();
+    let error = folder.check_environments(&composed(3)).unwrap_err();
+    assert!(
+        matches!(error, PipelineError::OtherEnvironment { .. }),
+        "{error}"
+    );
 }
 
 #[test]

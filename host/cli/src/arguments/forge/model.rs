@@ -22,14 +22,14 @@ pub(crate) struct ForgeModel {
     /// Folder of prompts, as `prompts` writes them; those that it lacks are the shipped ones
     #[arg(long, value_name = "DIR")]
     pub(crate) prompts: Option<PathBuf>,
-    /// Seconds, at most
+    /// Time limit of the whole run, in seconds
     #[arg(long, default_value_t = 3_600, value_name = "SECONDS", value_parser = RangedU64ValueParser::<u64>::new().range(1..=2_592_000))]
     pub(crate) max_time: u64,
     /// Price of a million tokens of questions, to print costs
-    #[arg(long, value_name = "PRICE", requires = "price_answer")]
+    #[arg(long, value_name = "PRICE", requires = "price_answer", value_parser = price)]
     pub(crate) price_prompt: Option<f64>,
     /// Price of a million tokens of answers, to print costs
-    #[arg(long, value_name = "PRICE", requires = "price_prompt")]
+    #[arg(long, value_name = "PRICE", requires = "price_prompt", value_parser = price)]
     pub(crate) price_answer: Option<f64>,
 }
 
@@ -44,4 +44,14 @@ pub(crate) struct ForgeAsker {
     /// Tokens of all questions and answers, at most; those of answers on disk count too
     #[arg(long, default_value_t = 300_000, value_name = "TOKENS")]
     pub(crate) max_tokens_total: u64,
+}
+
+/// Reads a price.
+fn price(text: &str) -> Result<f64, String> {
+    let price: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
+    if price.is_finite() && price >= 0.0 {
+        Ok(price)
+    } else {
+        Err("it is not a number from 0".to_owned())
+    }
 }

@@ -128,7 +128,7 @@ pub(crate) struct ForgeTasks {
     #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = RangedU64ValueParser::<u32>::new().range(1..=64))]
     pub(crate) min_passes: u32,
     /// Share of the environments that is held out for validation, and again for the test split
-    #[arg(long, default_value_t = 0.15, value_name = "SHARE", value_parser = share)]
+    #[arg(long, default_value_t = 0.15, value_name = "SHARE", value_parser = share_of_two)]
     pub(crate) held_out_environments: f64,
     /// Share of the other environments' operations that is held out
     #[arg(long, default_value_t = 0.1, value_name = "SHARE", value_parser = share)]
@@ -187,9 +187,19 @@ pub(crate) enum TaskStage {
     Texts,
 }
 
+/// Reads a share that is taken for validation and again for the test split, so that something is left for training.
+fn share_of_two(text: &str) -> Result<f64, String> {
+    let share = share(text)?;
+    if share < 0.5 {
+        Ok(share)
+    } else {
+        Err("it is not below 0.5; as many again are for the test split".to_owned())
+    }
+}
+
 /// Reads a share, from 0 to 1.
 pub(super) fn share(text: &str) -> Result<f64, String> {
-    let share: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    let share: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
     if (0.0..=1.0).contains(&share) {
         Ok(share)
     } else {

@@ -94,15 +94,19 @@ pub(super) fn from_folder(folder: &Folder) -> anyhow::Result<Suite> {
                 observed.display()
             )
         })?;
-        return Ok(Suite::from_records(servers)?);
+        let suite = Suite::from_records(servers)?;
+        folder.check_environments(&suite)?;
+        return Ok(suite);
     }
-    Ok(specifications(&[path])?.suite)
+    let suite = specifications(&[path])?.suite;
+    folder.check_environments(&suite)?;
+    Ok(suite)
 }
 
 /// The domains of composed environments, by name.
 fn composed_domains(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let file = folder.join(COMPOSED);
-    let text = match std::fs::read_to_string(&file) {
+    let text = match rlf_files::read_text(&file, rlf_files::MAX_TEXT_BYTES) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -33,13 +34,7 @@ const SAMPLE: usize = 64;
 
 pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<ExitCode> {
     let read = read(forge, &command.environments)?;
-    if command.min_passes > command.attempts {
-        bail!(
-            "--min-passes {} is more than --attempts {}, so no task could be kept; raise --attempts",
-            command.min_passes,
-            command.attempts
-        );
-    }
+    possible(command)?;
     let options = options(command);
     known_scenarios(&read, &options)?;
     let operator = Operator::load(forge.config.as_deref())?;
@@ -49,6 +44,8 @@ pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<
     }
     let begun = Instant::now();
     let folder = Folder::new(&command.output);
+    refuse_own_copies(&folder, &command.environments)?;
+    let _lock = folder.lock()?;
     let manifest = Manifest::new(&read.suite, &options, !command.no_replay);
     if command.restart {
         folder.clear()?;
@@ -112,6 +109,49 @@ pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Refuses options that no task can meet together.
+fn possible(command: &ForgeTasks) -> anyhow::Result<()> {
+    if command.min_passes > command.attempts {
+        bail!(
+            "--min-passes {} is more than --attempts {}, so no task could be kept; raise --attempts",
+            command.min_passes,
+            command.attempts
+        );
+    }
+    if command.linked_turns && (command.max_turns < 2 || command.max_calls < 2) {
+        bail!("--linked-turns needs two turns with a call each; raise --max-turns and --max-calls");
+    }
+    let most_calls = command
+        .max_calls
+        .min(command.max_turn_calls * command.max_turns);
+    if most_calls < 2 && !command.keep_trivial {
+        bail!(
+            "tasks of one call are mostly trivial and left out; raise --max-calls and --max-turn-calls, or add --keep-trivial"
+        );
+    }
+    Ok(())
+}
+
+/// Refuses environments that are in the folder's own `environments`, which has copies of others.
+fn refuse_own_copies(folder: &Folder, environments: &[PathBuf]) -> anyhow::Result<()> {
+    let Ok(copies) = folder.environments().canonicalize() else {
+        return Ok(());
+    };
+    for given in environments {
+        if given
+            .canonicalize()
+            .is_ok_and(|given| given.starts_with(&copies))
+        {
+            bail!(
+                "{} is where --output {} keeps its copies of environments; name another folder with --output",
+                given.display(),
+                folder.path().display()
+            );
+        }
+    }
+    Ok(())
 }
 
 fn options(command: &ForgeTasks) -> TaskOptions {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::{ArgumentSource, PlannedCall, items};
+use super::call::{ArgumentSource, PlannedCall, items, own_key};
 use super::chains::Candidate;
 use super::{Maker, Rejection};
 use crate::sampling::Draws;
@@ -199,13 +199,14 @@ fn again(
                     let lost =
                         || refused(format!("{}: {parameter} comes from a later call", old.tool));
                     let now = now.ok_or_else(lost)?;
-                    let (value, source) = relocated(&steps[*call], &calls[now], *item, field, now)
-                        .ok_or_else(|| {
-                            refused(format!(
-                                "{}: {} no longer gives {parameter}",
-                                old.tool, calls[now].tool
-                            ))
-                        })?;
+                    let (value, source) =
+                        relocated(maker, &steps[*call], &calls[now], *item, field, now)
+                            .ok_or_else(|| {
+                                refused(format!(
+                                    "{}: {} no longer gives {parameter}",
+                                    old.tool, calls[now].tool
+                                ))
+                            })?;
                     arguments.insert(parameter.clone(), value);
                     source
                 }
@@ -231,8 +232,9 @@ fn again(
     })
 }
 
-/// The value and source of an argument after its lookup was made again: of the same item, wherever it is now.
+/// The value and source of an argument after its lookup was made again: of the item with the same key, wherever it is now.
 fn relocated(
+    maker: &Maker<'_>,
     before: &PlannedCall,
     now: &PlannedCall,
     item: usize,
@@ -242,10 +244,13 @@ fn relocated(
     let old = items(&before.result).get(item)?;
     // What a call made has another key if something else was made before it.
     let is_list = now.result.is_array();
-    let key = old.as_object()?.iter().next()?;
+    // Without a declared key, the first field has to do.
+    let own = maker.suite.tool(&now.tool).and_then(own_key);
+    let first = || old.as_object()?.keys().next().map(String::as_str);
+    let key = own.map(|own| own.field).or_else(first)?;
     let found = items(&now.result)
         .iter()
-        .position(|one| !is_list || one.get(key.0) == Some(key.1))?;
+        .position(|one| !is_list || one.get(key) == old.get(key))?;
     let value = items(&now.result)[found].get(field)?;
     if value.is_null() {
         return None;

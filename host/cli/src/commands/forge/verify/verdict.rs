@@ -142,13 +142,13 @@ impl Verdicts {
 
     /// Shows the environment that is verified next.
     pub(super) fn begin(&self, file: &Path) {
-        self.bar.set_message(file.display().to_string());
+        self.bar.set_message(printable(&file.display().to_string()));
     }
 
     /// Adds the verdict on the file at a place.
     pub(super) fn add(&mut self, place: usize, verdict: Verdict) {
         self.bar.inc(1);
-        self.bar.set_message(verdict.file.clone());
+        self.bar.set_message(printable(&verdict.file));
         self.waiting.insert(place, verdict);
         while let Some(next) = self.waiting.remove(&self.printed.len()) {
             // The problem of a single environment is the error of the command.
