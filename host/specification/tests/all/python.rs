@@ -153,12 +153,12 @@ fn the_exported_file_says_and_does_the_same_in_random_walks() {
 /// A specification with an operation that adds an entity under a key of the caller, and one that adds it under the next
 /// key, for each of these entities.
 fn adding(name: &str, entities: &[&str]) -> Program {
-    let mut text = format!(
+    let head = format!(
         "name = \"{name}\"\ndescription = \"Things\"\nscenarios = [{{ size = \"simple\", counts = {{ {} = 1 }} }}]\n",
         entities[0]
     );
-    for entity in entities {
-        text += &format!(
+    let parts = entities.iter().map(|entity| {
+        format!(
             r#"
 [[entities]]
 name = "{entity}"
@@ -178,8 +178,9 @@ description = "Add it"
 effects = [{{ insert = {{ entity = "{entity}", name = "made", values = {{}} }} }}]
 result = {{ fields = [{{ name = "made", type = {{ reference = "{entity}" }}, value = "made" }}] }}
 "#
-        );
-    }
+        )
+    });
+    let text = head + &parts.collect::<String>();
     let checked = check_text(&text, Format::Toml);
     let findings: Vec<String> = checked.findings.iter().map(ToString::to_string).collect();
     checked

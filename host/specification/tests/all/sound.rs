@@ -8,7 +8,9 @@ use proptest::sample::Index;
 use proptest::test_runner::{TestCaseError, TestRunner};
 use rlf_random::Key;
 use rlf_specification::model::Size;
-use rlf_specification::{Checked, Format, Kind, Program, Specification, check, check_text, walk};
+use rlf_specification::{
+    Checked, Finding, Format, Kind, Program, Specification, check, check_text, walk,
+};
 use serde_json::{Value, json};
 
 use crate::examples::programs;
@@ -78,7 +80,7 @@ fn an_effect_ends_what_is_known_about_the_state() {
                  preconditions = [{{ require = \"{require} && door.due != null\", error = \"no\" }}]\neffects = [{effects}]"
             ),
         );
-        let errors = checked.findings.into_iter().filter(|one| one.is_error());
+        let errors = checked.findings.into_iter().filter(Finding::is_error);
         errors.map(|one| (one.kind, one.place)).collect::<Vec<_>>()
     };
     let set = |rest: &str| format!("{{ set = {{ entity = \"door\", {rest} }} }}");
@@ -188,7 +190,7 @@ fn change(
     };
     let at_expression = at.index(places.expressions.len());
     // Near expressions see the same names.
-    let near = (at_expression + from.index(24)).saturating_sub(12);
+    let near = (at_expression + from.index(12)).saturating_sub(6);
     let near = places.expressions[near.min(places.expressions.len() - 1)].clone();
     let expression = places.expressions[at_expression].clone();
     let expression_text = specification.pointer(&expression)?.as_str()?.to_owned();
@@ -322,7 +324,7 @@ fn changed_specifications_that_are_sound_can_be_played_and_their_states_loaded()
     let kept = kept.into_inner();
     println!("{kept:?}");
     outcome.unwrap();
-    assert_eq!(kept.len(), 7, "{kept:?}");
+    assert!(kept.values().sum::<u32>() >= CASES, "{kept:?}");
 }
 
 /// Changed specifications.
