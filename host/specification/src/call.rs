@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
-use crate::expression::{Expr, Fault, MAX_ITEMS, MAX_STEPS, Machine};
+use crate::expression::{Expr, Fault, MAX_ITEMS, MAX_STEPS, Machine, weigh};
 use crate::model::Operation;
 use crate::program::{
     Change, CompiledBinding, CompiledEffect, CompiledOperation, Program, Refusal, broken_promise,
@@ -103,6 +103,13 @@ impl Run<'_> {
         self.machine().value(expr)
     }
 
+    /// A value that is written as JSON, where items that lists share are written every time.
+    fn written(&mut self, expr: &Expr) -> Result<Value, Fault> {
+        let value = self.value(expr)?;
+        weigh(&value, &mut self.steps)?;
+        Ok(value)
+    }
+
     fn key(&mut self, expr: &Expr) -> Result<Arc<str>, Fault> {
         match self.value(expr)? {
             Value::Text(key) => Ok(key),
@@ -148,7 +155,7 @@ impl Run<'_> {
         let object = |run: &mut Self| -> Result<Json, Refusal> {
             let mut object = Map::new();
             for (field, expr) in operation.result.fields.iter().zip(&compiled.fields) {
-                object.insert(field.name.clone(), run.value(expr)?.to_json());
+                object.insert(field.name.clone(), run.written(expr)?.to_json());
             }
             Ok(Json::Object(object))
         };
@@ -178,6 +185,20 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// The next generated key. Numbers of keys that exist are skipped.
+    fn next_key(&mut self, entity: usize) -> Result<Arc<str>, Fault> {
+        let prefix = &self.program.specification.entities[entity].key.prefix;
+        loop {
+            self.machine().work(1)?;
+            let number = self.state.next[entity];
+            self.state.next[entity] = number.checked_add(1).ok_or(Fault::Overflow)?;
+            let key = format!("{prefix}{number}");
+            if !self.state.tables[entity].contains_key(key.as_str()) {
+                return Ok(key.into());
+            }
+        }
+    }
+
     fn change(&mut self, effect: &CompiledEffect) -> Result<(), Refusal> {
         if let Some(when) = &effect.when
             && !self.machine().truth(when)?
@@ -194,14 +215,11 @@ impl Run<'_> {
                 let key: Arc<str> = if let Some(key) = key {
                     self.key(key)?
                 } else {
-                    let number = self.state.next[*entity];
-                    self.state.next[*entity] = number.checked_add(1).ok_or(Fault::Overflow)?;
-                    let prefix = &self.program.specification.entities[*entity].key.prefix;
-                    format!("{prefix}{number}").into()
+                    self.next_key(*entity)?
                 };
                 let mut record = vec![Value::Text(Arc::clone(&key))];
                 for value in values {
-                    record.push(self.value(value)?);
+                    record.push(self.written(value)?);
                 }
                 let table = Arc::make_mut(&mut self.state.tables[*entity]);
                 if table.len() >= MAX_ITEMS {
@@ -227,7 +245,7 @@ impl Run<'_> {
                 let record = self.machine().row(*entity, &key)?;
                 let mut changed = record.to_vec();
                 for (field, value) in values {
-                    changed[*field] = self.value(value)?;
+                    changed[*field] = self.written(value)?;
                 }
                 let table = Arc::make_mut(&mut self.state.tables[*entity]);
                 table.insert(key, changed.into());
@@ -238,7 +256,7 @@ impl Run<'_> {
                 Arc::make_mut(&mut self.state.tables[*entity]).remove(&key);
             }
             Change::Assign { value, to } => {
-                let to = self.value(to)?;
+                let to = self.written(to)?;
                 self.state.values[*value] = to;
             }
         }

@@ -13,7 +13,7 @@ use crate::expression::Schema;
 use crate::finding::{Finding, Kind};
 use crate::model::{Effect, Specification};
 use crate::program::{Compiler, Program};
-use crate::read::{self, Format};
+use crate::read::{self, Format, Lines};
 
 /// Maximum number of entities, of operations, of invariants, and of fields or parameters of one of them.
 const MAX_PARTS: usize = 64;
@@ -36,6 +36,14 @@ pub fn check(specification: &Specification) -> Checked {
             program: None,
             findings,
         };
+    }
+    if specification.operations.is_empty() {
+        findings.push(Finding::new(
+            Kind::Unreadable,
+            "/operations",
+            "there is no operation",
+            "write at least one",
+        ));
     }
     names::check(specification, &mut findings);
     ranges::check(specification, &mut findings);
@@ -68,10 +76,11 @@ pub fn check_text(text: &str, format: Format) -> Checked {
             findings: vec![finding],
         },
     };
-    for finding in &mut checked.findings {
-        finding.line = finding
-            .line
-            .or_else(|| read::line(text, format, &finding.place));
+    if !checked.findings.is_empty() {
+        let lines = Lines::new(text, format);
+        for finding in &mut checked.findings {
+            finding.line = finding.line.or_else(|| lines.line(&finding.place));
+        }
     }
     checked
 }

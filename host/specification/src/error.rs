@@ -72,6 +72,9 @@ pub enum GeneratorError {
     /// There is no entity to refer to.
     #[error("there is no {0} to refer to")]
     NothingToReferTo(String),
+    /// A text is longer than texts of a state can be.
+    #[error("a generated text has {0} bytes, and texts have at most 65,536; use shorter words")]
+    TooLong(usize),
     /// A field of its type needs a generator.
     #[error("it needs `generate`, or a minimum and a maximum")]
     NeedsGenerator,

@@ -17,7 +17,7 @@ mod template;
 mod types;
 
 pub(crate) use compile::{Scope, Trouble};
-pub(crate) use evaluate::{Fault, MAX_ITEMS, MAX_STEPS, MAX_TEXT, Machine};
+pub(crate) use evaluate::{Fault, MAX_ITEMS, MAX_STEPS, MAX_TEXT, Machine, weigh};
 pub(crate) use template::{Part, Template};
 pub(crate) use types::{Schema, ValueType};
 
@@ -53,6 +53,37 @@ pub(crate) enum Expr {
     Item(Box<Expr>, Box<Expr>),
     Loop(Box<Loop>),
     Call(Function, Vec<Expr>),
+}
+
+impl Expr {
+    /// True if a test holds for this expression or for a part of it.
+    pub(crate) fn any(&self, test: fn(&Self) -> bool) -> bool {
+        let any = |part: &Self| part.any(test);
+        test(self)
+            || match self {
+                Self::Literal(_)
+                | Self::Local(_)
+                | Self::Global(_)
+                | Self::Count(_)
+                | Self::Keys(_) => false,
+                Self::Row(_, inner)
+                | Self::Has(_, inner)
+                | Self::Field(inner, ..)
+                | Self::Not(inner)
+                | Self::Negate(inner) => any(inner),
+                Self::Arithmetic(_, left, right)
+                | Self::Compare(_, left, right)
+                | Self::And(left, right)
+                | Self::Or(left, right)
+                | Self::Contains(left, right)
+                | Self::Item(left, right) => any(left) || any(right),
+                Self::Choose(condition, one, other) => any(condition) || any(one) || any(other),
+                Self::List(items) | Self::Call(_, items) => items.iter().any(any),
+                Self::Loop(looped) => {
+                    any(&looped.over) || looped.filter.iter().chain(&looped.body).any(any)
+                }
+            }
+    }
 }
 
 /// A macro over a list or a collection.

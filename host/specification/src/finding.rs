@@ -18,7 +18,7 @@ pub enum Severity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// The file is not TOML or JSON, has unknown or missing keys, or names a type that does not exist.
+    /// The file is not TOML or JSON, has unknown or missing keys, has no operation, or names a type that does not exist.
     Unreadable,
     /// Something is larger than specifications may be.
     TooLarge,
@@ -47,7 +47,7 @@ pub enum Kind {
     Unguarded,
     /// An effect changes what does not exist, or contradicts `read_only`.
     BadEffect,
-    /// A description says what the state should say.
+    /// A description contains a value of the generated states.
     LeakingDescription,
     /// A description is missing.
     MissingDescription,

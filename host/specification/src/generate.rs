@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::date;
 use crate::error::{GeneratorError, StateError};
-use crate::expression::{MAX_STEPS, Machine, ValueType};
+use crate::expression::{MAX_STEPS, MAX_TEXT, Machine, ValueType};
 use crate::model::{Field, Generator, Scenario, Size};
 use crate::program::Program;
 use crate::state::{State, Table};
@@ -52,6 +52,12 @@ impl Program {
                 state.next[entity] = 100 + key.named("start").below(0, 800) as i64;
             }
             self.fill(&mut state, scenario, entity, key)?;
+        }
+        // Nothing shows the others, so a state that is loaded does not have them either.
+        for (next, counted) in state.next.iter_mut().zip(&self.counted) {
+            if !counted {
+                *next = 1;
+            }
         }
         match self.broken_rule(&state) {
             None => Ok(state),
@@ -171,7 +177,7 @@ impl Program {
             None => self.draw_by_type(field, kind, key, state),
             Some(Generator::Constant(value)) => Ok(read(&self.schema, kind, value)?),
             Some(Generator::Choice(values)) => pick(values),
-            Some(Generator::Word(name)) => Ok(Value::text(self.word(name, key)?)),
+            Some(Generator::Word(name)) => text_value(self.word(name, key)?),
             Some(Generator::Template(template)) => {
                 let mut text = String::new();
                 let mut parts = template.split('{');
@@ -181,7 +187,7 @@ impl Program {
                     text.push_str(self.word(name, key.at(index as u64))?);
                     text.push_str(rest);
                 }
-                Ok(Value::text(&text))
+                text_value(&text)
             }
             Some(Generator::Range { minimum, maximum }) => {
                 Ok(number_between(kind, minimum, maximum, key))
@@ -196,9 +202,11 @@ impl Program {
             }
             Some(Generator::Expression(source)) => {
                 let (entity, locals) = record.ok_or(GeneratorError::NoExpression)?;
-                let mut generators = self.generators.iter();
-                let found = generators.find(|(of, text, _)| *of == entity && text == source);
-                let (_, _, expr) = found.ok_or(GeneratorError::NoExpression)?;
+                // The locals are the key and the fields before this one.
+                let found = self.generators.iter().find(|one| {
+                    (one.entity, one.field + 1) == (entity, locals.len()) && one.source == *source
+                });
+                let expr = &found.ok_or(GeneratorError::NoExpression)?.expr;
                 let mut steps = MAX_STEPS;
                 let mut machine = Machine {
                     schema: &self.schema,
@@ -224,9 +232,7 @@ impl Program {
             ValueType::Boolean => Ok(Value::Boolean(key.below(0, 2) == 1)),
             ValueType::Enumeration(values) => {
                 let chosen = values.get(key.below(0, values.len() as u64) as usize);
-                chosen
-                    .map(|text| Value::text(text))
-                    .ok_or(GeneratorError::NothingToChoose)
+                text_value(chosen.ok_or(GeneratorError::NothingToChoose)?)
             }
             ValueType::Key(entity) => {
                 let keys = &state.tables[*entity];
@@ -251,6 +257,13 @@ impl Program {
         let words = words.ok_or_else(|| GeneratorError::NoVocabulary(vocabulary.to_owned()))?;
         Ok(&words[key.below(0, words.len() as u64) as usize])
     }
+}
+
+fn text_value(text: &str) -> Result<Value, GeneratorError> {
+    if text.len() > MAX_TEXT {
+        return Err(GeneratorError::TooLong(text.len()));
+    }
+    Ok(Value::text(text))
 }
 
 fn no_value(field: String, error: GeneratorError) -> StateError {

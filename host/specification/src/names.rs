@@ -10,13 +10,16 @@ const PYTHON_WORDS: [&str; 47] = [
 ];
 
 /// Further words that are no names: they mean something in expressions or in the exported Python file.
-const RESERVED: [&str; 31] = [
+const RESERVED: [&str; 38] = [
     "abs",
     "api",
+    "chr",
     "const",
     "copy",
     "datetime",
     "function",
+    "getattr",
+    "isinstance",
     "json",
     "let",
     "load_scenario",
@@ -24,11 +27,14 @@ const RESERVED: [&str; 31] = [
     "math",
     "mcp",
     "model",
+    "model_copy",
     "model_dump",
+    "model_fields_set",
     "namespace",
     "next",
     "null",
     "object",
+    "ord",
     "package",
     "print",
     "save_scenario",
@@ -36,12 +42,32 @@ const RESERVED: [&str; 31] = [
     "schema",
     "self",
     "set",
+    "setattr",
     "sorted",
     "sorted_by",
     "state",
     "validate",
     "var",
     "void",
+];
+
+/// Words with a capital that are no names of environments: the exported Python file uses them.
+const RESERVED_ENVIRONMENTS: [&str; 15] = [
+    "Annotated",
+    "BaseModel",
+    "Dict",
+    "Exception",
+    "False",
+    "FastMCP",
+    "Field",
+    "INITIAL",
+    "List",
+    "Literal",
+    "None",
+    "Optional",
+    "OverflowError",
+    "True",
+    "ValueError",
 ];
 
 /// True if a text is a keyword of Python in lower case, or a function or type that generated Python uses.
@@ -75,9 +101,14 @@ pub(crate) fn environment_problem(name: &str) -> Option<String> {
         .next()
         .is_some_and(|first| first.is_ascii_uppercase());
     let fits = starts && characters.all(|one| one.is_ascii_alphanumeric()) && name.len() <= 20;
-    (!fits).then(|| {
-        format!("`{name}` is no name of an environment: use a capital letter, then letters and digits, at most 20")
-    })
+    if !fits {
+        return Some(format!(
+            "`{name}` is no name of an environment: use a capital letter, then letters and digits, at most 20"
+        ));
+    }
+    RESERVED_ENVIRONMENTS
+        .contains(&name)
+        .then(|| format!("`{name}` is a reserved word"))
 }
 
 /// True if a text has another one as a word, or words, of its own.

@@ -65,7 +65,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The scenario or operation, and the kind of the fault. Two faults with the same are of one cause.
+    /// The scenario or operation, and the kind of fault. Faults for which both are equal have the same cause.
     pub fn cause(&self) -> (&str, &'static str) {
         match self {
             Self::DoesNotLoad { scenario, .. } => (scenario, "does not load"),
@@ -115,10 +115,13 @@ impl<'a> Play<'a> {
     /// Plays round number `round`: `calls` calls from every scenario.
     pub fn round(&mut self, round: u64, calls: u64) {
         let specification = self.program.specification();
+        if specification.operations.is_empty() {
+            return;
+        }
         for (number, scenario) in specification.scenarios.iter().enumerate() {
             let size = scenario.size;
             let walk = round as usize * specification.scenarios.len() + number;
-            let favourite = walk % specification.operations.len().max(1);
+            let favourite = walk % specification.operations.len();
             let key = self.key.named(size.name()).at(round);
             let seed = key.value();
             match self.program.open(size, seed) {

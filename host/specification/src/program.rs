@@ -2,8 +2,10 @@
 
 mod compile;
 
+use std::collections::BTreeSet;
+
 use crate::expression::{Expr, Machine, Schema, Template};
-use crate::expression::{Fault, MAX_STEPS, ValueType};
+use crate::expression::{Fault, MAX_STEPS, ValueType, weigh};
 use crate::model::{Operation, Specification};
 use crate::state::State;
 use crate::value::Value;
@@ -19,8 +21,17 @@ pub struct Program {
     pub(crate) rules: Vec<Rule>,
     /// For each entity: true if it gets generated keys.
     pub(crate) counted: Vec<bool>,
-    /// Expressions of generators, by source and entity.
-    pub(crate) generators: Vec<(usize, String, Expr)>,
+    pub(crate) generators: Vec<CompiledGenerator>,
+}
+
+/// The expression of a generator. The same source has another code in another field, which sees other locals.
+#[derive(Debug, Clone)]
+pub(crate) struct CompiledGenerator {
+    pub(crate) entity: usize,
+    /// Position in the entity's fields, from 0 for the first one after the key.
+    pub(crate) field: usize,
+    pub(crate) source: String,
+    pub(crate) expr: Expr,
 }
 
 /// An invariant.
@@ -85,6 +96,9 @@ pub(crate) enum Change {
     },
 }
 
+/// The rule that a state breaks whose lists and texts are too large to be checked in [`MAX_STEPS`].
+const TOO_LARGE: &str = "`size of the state`";
+
 impl Program {
     /// The specification.
     pub fn specification(&self) -> &Specification {
@@ -97,9 +111,15 @@ impl Program {
         operations.find(|operation| operation.name == name)
     }
 
-    /// The first rule that a state breaks: a limit, a reference without a target, a value that is not unique, or an
-    /// invariant.
+    /// The first rule that a state breaks: its size, a limit, a reference without a target, a value that is not unique,
+    /// or an invariant.
     pub fn broken_rule(&self, state: &State) -> Option<String> {
+        // Everything that goes through a whole state needs no more steps than this.
+        let mut size = MAX_STEPS;
+        let mut values = state.values.iter();
+        if values.any(|value| weigh(value, &mut size).is_err()) {
+            return Some(TOO_LARGE.to_owned());
+        }
         let limits = self.specification.values.iter().zip(&state.values);
         for (field, value) in limits {
             if !within(value, field.minimum.as_ref(), field.maximum.as_ref()) {
@@ -115,20 +135,22 @@ impl Program {
             for (position, field) in entity.fields.iter().enumerate() {
                 let rule = |what: &str| Some(format!("`{what} of {}.{}`", entity.name, field.name));
                 let kind = &self.schema.entities[index].fields[position + 1].1;
-                let mut seen: Vec<&Value> = Vec::new();
+                // As JSON, because values with doubles have no order.
+                let mut seen = BTreeSet::new();
                 for record in state.tables[index].values() {
                     let value = &record[position + 1];
+                    if weigh(value, &mut size).is_err() {
+                        return Some(TOO_LARGE.to_owned());
+                    }
                     if !within(value, field.minimum.as_ref(), field.maximum.as_ref()) {
                         return rule("limits");
                     }
                     if !refers(kind, value, state) {
                         return rule("target");
                     }
-                    if field.unique && *value != Value::Null {
-                        if seen.contains(&value) {
-                            return rule("unique value");
-                        }
-                        seen.push(value);
+                    let is_compared = field.unique && *value != Value::Null;
+                    if is_compared && !seen.insert(value.to_json().to_string()) {
+                        return rule("unique value");
                     }
                 }
             }

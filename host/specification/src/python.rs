@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
+use crate::error::StateError;
 use crate::model::{Field, Size, Type};
 use crate::program::Program;
 use crate::python::expression::Names;
@@ -21,7 +22,9 @@ const RUNTIME: &str = include_str!("python/runtime.py");
 
 impl Program {
     /// The environment as the text of a Python file, which belongs into `NAME.py`.
-    pub fn to_python(&self) -> String {
+    ///
+    /// It begins in the first scenario, and it is an error if no state of it can be generated.
+    pub fn to_python(&self) -> Result<String, StateError> {
         let specification = &self.specification;
         let name = &specification.name;
         let mut out = String::new();
@@ -71,9 +74,7 @@ impl Program {
             .scenarios
             .first()
             .map_or(Size::Simple, |one| one.size);
-        let initial = self
-            .open(first, 0)
-            .map_or(Json::Null, |state| self.state_json(&state));
+        let initial = self.state_json(&self.open(first, 0)?);
         let _ = writeln!(out, "INITIAL = {}\n", literal(&initial));
         self.tables(&mut out);
         self.class_body(&mut out);
@@ -87,31 +88,32 @@ impl Program {
             operation::wrapper(operation, &mut out);
         }
         out.push_str("\n\nif __name__ == \"__main__\":\n    mcp.run()\n");
-        out
+        Ok(out)
     }
 
-    /// The name of an entity's model.
+    /// The name of an entity's model. It ends in `Record`, as nothing else in the file does, except perhaps the name of
+    /// the environment. A number follows if the name is taken.
     fn class(&self, entity: usize) -> String {
         let specification = &self.specification;
-        let mut class = String::new();
-        for word in specification.entities[entity].name.split('_') {
-            let mut letters = word.chars();
-            class.extend(letters.next().map(|first| first.to_ascii_uppercase()));
-            class.push_str(letters.as_str());
+        let mut taken = vec![specification.name.clone()];
+        for entity in &specification.entities[..=entity] {
+            let mut class = String::new();
+            for word in entity.name.split('_') {
+                let mut letters = word.chars();
+                class.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+                class.push_str(letters.as_str());
+            }
+            class.push_str("Record");
+            let mut free = class.clone();
+            for number in 2.. {
+                if !taken.contains(&free) {
+                    break;
+                }
+                free = format!("{class}{number}");
+            }
+            taken.push(free);
         }
-        let is_taken = class == specification.name
-            || class == format!("{}Scenario", specification.name)
-            || [
-                "BaseModel",
-                "Dict",
-                "List",
-                "Literal",
-                "Optional",
-                "Annotated",
-                "Field",
-            ]
-            .contains(&class.as_str());
-        if is_taken { class + "Record" } else { class }
+        taken.pop().unwrap_or_default()
     }
 
     /// The limits, targets and unique fields, as `_broken_rule` reads them.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::finding::{Finding, Kind};
@@ -44,7 +45,7 @@ pub fn read(text: &str, format: Format) -> Result<Specification, Finding> {
     let unreadable = |place: String, message: String| {
         let mend = "correct it; docs/forge.md lists every key".to_owned();
         let mut finding = Finding::new(Kind::Unreadable, place, message, mend);
-        finding.line = line(text, format, &finding.place);
+        finding.line = Lines::new(text, format).line(&finding.place);
         finding
     };
     match format {
@@ -86,47 +87,58 @@ fn syntax(
     unreadable: &dyn Fn(String, String) -> Finding,
 ) -> Finding {
     let mut finding = unreadable(String::new(), error.message().to_owned());
-    finding.line = error.span().map(|span| line_at(text, span.start));
+    let lines = Lines::new(text, Format::Toml);
+    finding.line = error.span().map(|span| lines.line_at(span.start));
     finding
 }
 
-/// The line of a place in a TOML file, from 1: that of the deepest part of the pointer that exists. None for JSON.
-pub fn line(text: &str, format: Format, pointer: &str) -> Option<usize> {
-    if format != Format::Toml {
-        return None;
-    }
-    let document = DeTable::parse(text).ok()?;
-    let mut at = document.span().start;
-    let mut parts = pointer.split('/').skip(1);
-    let first = parts.next()?;
-    let (key, mut value) = document.get_ref().get_key_value(first)?;
-    at = at.max(key.span().start);
-    for part in parts {
-        let part = part.replace("~1", "/").replace("~0", "~");
-        let next = match value.get_ref() {
-            DeValue::Table(table) => table
-                .get_key_value(part.as_str())
-                .map(|(key, value)| (key.span().start, value)),
-            DeValue::Array(items) => part
-                .parse::<usize>()
-                .ok()
-                .and_then(|index| items.get(index))
-                .map(|value| (value.span().start, value)),
-            _ => None,
-        };
-        let Some((start, found)) = next else { break };
-        at = start;
-        value = found;
-    }
-    Some(line_at(text, at))
+/// The lines of the places of a file. The file is parsed once.
+#[derive(Debug)]
+pub struct Lines<'a> {
+    /// None for JSON, and if the file is too large or not TOML.
+    document: Option<Spanned<DeTable<'a>>>,
+    /// Positions of line breaks.
+    breaks: Vec<usize>,
 }
 
-fn line_at(text: &str, offset: usize) -> usize {
-    1 + text
-        .bytes()
-        .take(offset)
-        .filter(|byte| *byte == b'\n')
-        .count()
+impl<'a> Lines<'a> {
+    /// Parses a file.
+    pub fn new(text: &'a str, format: Format) -> Self {
+        let is_read = format == Format::Toml && text.len() <= MAX_FILE;
+        let document = is_read.then(|| DeTable::parse(text).ok()).flatten();
+        let breaks = text.match_indices('\n').map(|(at, _)| at).collect();
+        Self { document, breaks }
+    }
+
+    /// The line of a place, from 1: that of the deepest part of the JSON pointer that exists. None for JSON.
+    pub fn line(&self, pointer: &str) -> Option<usize> {
+        let document = self.document.as_ref()?;
+        let mut parts = pointer.split('/').skip(1);
+        let (key, mut value) = document.get_ref().get_key_value(parts.next()?)?;
+        let mut at = key.span().start;
+        for part in parts {
+            let part = part.replace("~1", "/").replace("~0", "~");
+            let next = match value.get_ref() {
+                DeValue::Table(table) => table
+                    .get_key_value(part.as_str())
+                    .map(|(key, value)| (key.span().start, value)),
+                DeValue::Array(items) => part
+                    .parse::<usize>()
+                    .ok()
+                    .and_then(|index| items.get(index))
+                    .map(|value| (value.span().start, value)),
+                _ => None,
+            };
+            let Some((start, found)) = next else { break };
+            at = start;
+            value = found;
+        }
+        Some(self.line_at(at))
+    }
+
+    fn line_at(&self, offset: usize) -> usize {
+        1 + self.breaks.partition_point(|at| *at < offset)
+    }
 }
 
 /// The JSON pointer of a path in a deserialized value.

@@ -13,7 +13,7 @@ pub(crate) type Table = BTreeMap<Arc<str>, Arc<[Value]>>;
 pub struct State {
     pub(crate) values: Vec<Value>,
     pub(crate) tables: Vec<Arc<Table>>,
-    /// The number in the next generated key, for each entity.
+    /// The smallest number that the next generated key can have, for each entity. 1 for those without generated keys.
     pub(crate) next: Vec<i64>,
 }
 

@@ -14,8 +14,8 @@ use crate::value::Value;
 impl Program {
     /// The state as JSON with sorted keys: equal states give equal bytes.
     ///
-    /// Single values are at their names, entities in their collections by key, and `next_ENTITY` is the number in the
-    /// next generated key.
+    /// Single values are at their names, and entities in their collections by key. `next_ENTITY` is the smallest number
+    /// that the next generated key can have.
     pub fn state_json(&self, state: &State) -> Json {
         let mut all: BTreeMap<String, Json> = BTreeMap::new();
         for ((name, _), value) in self.schema.values.iter().zip(&state.values) {
@@ -71,15 +71,15 @@ impl Program {
             let (table, last) = self.load_table(index, given.get(&entity.collection))?;
             state.tables.push(Arc::new(table));
             let next_name = next_name(&entity.name);
-            let after = last.saturating_add(1);
             let next = match given.get(&next_name) {
-                Some(number) if self.counted[index] => number
+                _ if !self.counted[index] => 1,
+                None => last + 1,
+                Some(number) => number
                     .as_i64()
-                    .filter(|number| *number >= after)
+                    .filter(|number| *number >= 1)
                     .ok_or_else(|| {
-                        malformed("", format!("`{next_name}` is not an integer from {after}"))
+                        malformed("", format!("`{next_name}` is not an integer from 1"))
                     })?,
-                _ => after,
             };
             state.next.push(next);
             if self.counted[index] {
@@ -144,10 +144,12 @@ impl Program {
         Ok((table, last))
     }
 
-    /// The number in a key that looks like a generated one.
+    /// The number in a key that looks like a generated one: at most 18 digits after the prefix.
     fn key_number(&self, entity: usize, key: &str) -> Option<i64> {
         let prefix = &self.specification.entities[entity].key.prefix;
-        key.strip_prefix(prefix.as_str())?.parse().ok()
+        let digits = key.strip_prefix(prefix.as_str())?;
+        let is_number = digits.len() <= 18 && digits.bytes().all(|one| one.is_ascii_digit());
+        digits.parse().ok().filter(|_| is_number)
     }
 }
 

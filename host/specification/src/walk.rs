@@ -71,12 +71,10 @@ fn value(program: &Program, state: &State, parameter: &Parameter, kind: &Type, k
             ))
         }
         Type::Number => {
-            let least = parameter
-                .minimum
-                .as_ref()
-                .and_then(Number::as_f64)
-                .unwrap_or(0.0);
-            let most = parameter.maximum.as_ref().and_then(Number::as_f64);
+            let limit = |limit: &Option<Number>| limit.as_ref().and_then(Number::as_f64);
+            let most = limit(&parameter.maximum);
+            let least = limit(&parameter.minimum);
+            let least = least.unwrap_or(most.map_or(0.0, |most| most.min(0.0)));
             let most = most.unwrap_or(least + 150.0);
             json!((least + key.uniform(0) * (most - least)).clamp(least, most))
         }

@@ -4,6 +4,8 @@
 mod examples;
 #[path = "all/findings.rs"]
 mod findings;
+#[path = "all/limits.rs"]
+mod limits;
 #[path = "all/mutants.rs"]
 mod mutants;
 #[path = "all/mutation.rs"]
@@ -12,3 +14,5 @@ mod mutation;
 mod python;
 #[path = "all/running.rs"]
 mod running;
+#[path = "all/sound.rs"]
+mod sound;

@@ -43,7 +43,8 @@ impl Specified {
         let program = program.with_context(|| format!("{} has errors", file.display()))?;
         let name = &program.specification().name;
         let exported = folder.join(format!("{name}.py"));
-        fs::write(&exported, program.to_python())
+        let exported_text = program.to_python()?;
+        fs::write(&exported, exported_text)
             .with_context(|| format!("cannot write {}", exported.display()))?;
         let specified = |title: &str| {
             let mut specified = MeasuredEnvironment::specified(options, cache, file);

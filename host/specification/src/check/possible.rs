@@ -194,24 +194,17 @@ fn constant(program: &Program, expr: &Expr) -> Option<bool> {
 
 /// True if an expression reads the state or a local. Macros count as reading: their variable is a local.
 fn reads(expr: &Expr) -> bool {
-    match expr {
-        Expr::Literal(_) => false,
-        Expr::Not(inner) | Expr::Negate(inner) => reads(inner),
-        Expr::Arithmetic(_, left, right)
-        | Expr::Compare(_, left, right)
-        | Expr::And(left, right)
-        | Expr::Or(left, right)
-        | Expr::Contains(left, right)
-        | Expr::Item(left, right) => reads(left) || reads(right),
-        Expr::Choose(condition, one, other) => reads(condition) || reads(one) || reads(other),
-        Expr::List(items) | Expr::Call(_, items) => items.iter().any(reads),
-        Expr::Local(_)
-        | Expr::Global(_)
-        | Expr::Count(_)
-        | Expr::Keys(_)
-        | Expr::Row(..)
-        | Expr::Has(..)
-        | Expr::Field(..)
-        | Expr::Loop(_) => true,
-    }
+    expr.any(|part| {
+        matches!(
+            part,
+            Expr::Local(_)
+                | Expr::Global(_)
+                | Expr::Count(_)
+                | Expr::Keys(_)
+                | Expr::Row(..)
+                | Expr::Has(..)
+                | Expr::Field(..)
+                | Expr::Loop(_)
+        )
+    })
 }

@@ -96,6 +96,22 @@ impl<'a> Scope<'a> {
         present_if(condition, true, &mut self.present);
     }
 
+    /// Forgets what is known about the state, because it changes. Locals keep their values.
+    pub(crate) fn forget_state(&mut self) {
+        self.present.retain(|expr| {
+            !expr.any(|part| {
+                matches!(
+                    part,
+                    Expr::Global(_)
+                        | Expr::Count(_)
+                        | Expr::Keys(_)
+                        | Expr::Row(..)
+                        | Expr::Has(..)
+                )
+            })
+        });
+    }
+
     /// Compiles an expression of any type.
     pub(crate) fn compile(&mut self, source: &str) -> Result<Typed, Trouble> {
         if source.len() > MAX_EXPRESSION {

@@ -52,6 +52,23 @@ pub(crate) struct Machine<'a> {
     pub(crate) steps: &'a mut u64,
 }
 
+/// Charges a step for each item of a list, and for 16 bytes of a text, as often as a value has them.
+pub(crate) fn weigh(value: &Value, steps: &mut u64) -> Result<(), Fault> {
+    match value {
+        Value::Text(text) => charge(steps, text.len() as u64 / 16),
+        Value::List(items) | Value::Record(items) => {
+            charge(steps, items.len() as u64)?;
+            items.iter().try_for_each(|item| weigh(item, steps))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn charge(steps: &mut u64, count: u64) -> Result<(), Fault> {
+    *steps = steps.checked_sub(count).ok_or(Fault::TooMuchWork)?;
+    Ok(())
+}
+
 impl Machine<'_> {
     pub(crate) fn truth(&mut self, expr: &Expr) -> Result<bool, Fault> {
         match self.value(expr)? {
@@ -81,9 +98,8 @@ impl Machine<'_> {
         }
     }
 
-    fn work(&mut self, steps: u64) -> Result<(), Fault> {
-        *self.steps = self.steps.checked_sub(steps).ok_or(Fault::TooMuchWork)?;
-        Ok(())
+    pub(crate) fn work(&mut self, steps: u64) -> Result<(), Fault> {
+        charge(self.steps, steps)
     }
 
     pub(crate) fn value(&mut self, expr: &Expr) -> Result<Value, Fault> {
@@ -133,7 +149,7 @@ impl Machine<'_> {
             }
             Expr::Compare(comparison, left, right) => {
                 let (left, right) = (self.value(left)?, self.value(right)?);
-                Value::Boolean(compare(*comparison, &left, &right)?)
+                Value::Boolean(self.compare(*comparison, &left, &right)?)
             }
             Expr::And(left, right) => Value::Boolean(self.truth(left)? && self.truth(right)?),
             Expr::Or(left, right) => Value::Boolean(self.truth(left)? || self.truth(right)?),
@@ -150,7 +166,14 @@ impl Machine<'_> {
                 let item = self.value(item)?;
                 let list = self.list(list)?;
                 self.work(list.len() as u64)?;
-                Value::Boolean(list.contains(&item))
+                let mut found = false;
+                for one in list.iter() {
+                    found = self.equal(one, &item)?;
+                    if found {
+                        break;
+                    }
+                }
+                Value::Boolean(found)
             }
             Expr::Item(list, index) => {
                 let list = self.list(list)?;
@@ -174,8 +197,7 @@ impl Machine<'_> {
     fn looped(&mut self, looped: &Loop) -> Result<Value, Fault> {
         let items = self.list(&looped.over)?;
         let depth = self.locals.len();
-        // Between the loop variable and the latest local there is nothing.
-        self.locals.resize(looped.slot, Value::Null);
+        debug_assert_eq!(depth, looped.slot, "the loop was compiled for other locals");
         let mut found = 0u32;
         let mut collected = Vec::new();
         for item in items.iter() {
@@ -198,10 +220,13 @@ impl Machine<'_> {
                     return Ok(Value::Boolean(true));
                 }
                 LoopKind::ExistsOne => found += u32::from(holds),
-                LoopKind::Collect if holds => collected.push(match &looped.body {
-                    Some(body) => self.value(body)?,
-                    None => item.clone(),
-                }),
+                LoopKind::Collect if holds => {
+                    self.work(1)?;
+                    collected.push(match &looped.body {
+                        Some(body) => self.value(body)?,
+                        None => item.clone(),
+                    });
+                }
                 _ => {}
             }
         }
@@ -319,7 +344,7 @@ impl Machine<'_> {
                 };
                 let mut best = first;
                 for other in rest {
-                    if compare(wanted, other, best)? {
+                    if self.compare(wanted, other, best)? {
                         best = other;
                     }
                 }
@@ -348,6 +373,57 @@ impl Machine<'_> {
         })
     }
 
+    fn compare(
+        &mut self,
+        comparison: Comparison,
+        left: &Value,
+        right: &Value,
+    ) -> Result<bool, Fault> {
+        let order = match (left, right) {
+            _ if comparison == Comparison::Equal => return self.equal(left, right),
+            _ if comparison == Comparison::NotEqual => return Ok(!self.equal(left, right)?),
+            (Value::Integer(left), Value::Integer(right)) => left.cmp(right),
+            (Value::Number(left), Value::Number(right)) => {
+                left.partial_cmp(right).unwrap_or(Ordering::Equal)
+            }
+            (Value::Text(left), Value::Text(right)) => {
+                self.work(left.len().min(right.len()) as u64 / 16)?;
+                left.cmp(right)
+            }
+            _ => return Err(Fault::Null),
+        };
+        Ok(match comparison {
+            Comparison::Less => order.is_lt(),
+            Comparison::LessOrEqual => order.is_le(),
+            Comparison::Greater => order.is_gt(),
+            _ => order.is_ge(),
+        })
+    }
+
+    /// True if two values are equal. Every comparison of items is a step, because lists can share their items.
+    fn equal(&mut self, left: &Value, right: &Value) -> Result<bool, Fault> {
+        match (left, right) {
+            (Value::Text(one), Value::Text(other)) if one.len() == other.len() => {
+                self.work(one.len() as u64 / 16)?;
+                Ok(one == other)
+            }
+            (Value::List(ones), Value::List(others))
+            | (Value::Record(ones), Value::Record(others)) => {
+                if ones.len() != others.len() {
+                    return Ok(false);
+                }
+                for (one, other) in ones.iter().zip(others.iter()) {
+                    self.work(1)?;
+                    if !self.equal(one, other)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            _ => Ok(left == right),
+        }
+    }
+
     fn day(text: &str) -> Result<i64, Fault> {
         date::parse(text).ok_or_else(|| Fault::NotADate(text.to_owned()))
     }
@@ -359,23 +435,4 @@ fn number(number: f64) -> Result<Value, Fault> {
     } else {
         Err(Fault::Overflow)
     }
-}
-
-fn compare(comparison: Comparison, left: &Value, right: &Value) -> Result<bool, Fault> {
-    let order = match (left, right) {
-        _ if comparison == Comparison::Equal => return Ok(left == right),
-        _ if comparison == Comparison::NotEqual => return Ok(left != right),
-        (Value::Integer(left), Value::Integer(right)) => left.cmp(right),
-        (Value::Number(left), Value::Number(right)) => {
-            left.partial_cmp(right).unwrap_or(Ordering::Equal)
-        }
-        (Value::Text(left), Value::Text(right)) => left.cmp(right),
-        _ => return Err(Fault::Null),
-    };
-    Ok(match comparison {
-        Comparison::Less => order.is_lt(),
-        Comparison::LessOrEqual => order.is_le(),
-        Comparison::Greater => order.is_gt(),
-        _ => order.is_ge(),
-    })
 }

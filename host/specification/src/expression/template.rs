@@ -1,8 +1,10 @@
 //! Messages with expressions in braces.
 
+use std::borrow::Cow;
+
 use super::Expr;
 use super::compile::{Scope, Trouble};
-use super::evaluate::{Fault, Machine};
+use super::evaluate::{Fault, MAX_TEXT, Machine};
 use super::types::ValueType;
 
 /// A message: texts and expressions.
@@ -64,14 +66,19 @@ impl Template {
         Ok(Self { parts })
     }
 
+    /// The message in a state, cut at [`MAX_TEXT`].
     pub(crate) fn show(&self, machine: &mut Machine<'_>) -> Result<String, Fault> {
         let mut shown = String::new();
         for part in &self.parts {
-            match part {
-                Part::Text(text) => shown.push_str(text),
-                Part::Value(expr) => shown.push_str(&machine.value(expr)?.shown()),
+            let part = match part {
+                Part::Text(text) => Cow::Borrowed(text.as_str()),
+                Part::Value(expr) => Cow::Owned(machine.value(expr)?.shown()),
+            };
+            if shown.len() < MAX_TEXT {
+                shown.push_str(&part);
             }
         }
+        shown.truncate(shown.floor_char_boundary(MAX_TEXT));
         Ok(shown)
     }
 }

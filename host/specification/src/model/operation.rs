@@ -62,8 +62,8 @@ pub struct Parameter {
     /// Largest value of an integer or number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<Number>,
-    /// True if the user knows its value although it is a key: a membership number, an order number. Values that are no
-    /// keys always can come from the user.
+    /// True if the user knows this key, such as a membership number. The user can always provide values that are not
+    /// keys.
     #[serde(default, skip_serializing_if = "is_false")]
     pub from_user: bool,
 }
@@ -155,7 +155,7 @@ pub struct Insert {
     pub entity: String,
     /// Expressions of its fields. Optional fields that are not named are null.
     pub values: BTreeMap<String, String>,
-    /// Expression of its key. By default the prefix and the next number that was never used.
+    /// Expression of its key. By default the prefix and the next number. Numbers of keys that exist are skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Name of the new key in later expressions.

@@ -48,7 +48,7 @@ pub struct Scenario {
     /// Its purpose.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Numbers of entities by name. There are none of those that are not named.
+    /// Number of entities, by name. An entity that is not listed has none.
     #[serde(default)]
     pub counts: BTreeMap<String, Count>,
     /// Generators that replace those of fields, by `entity.field` or by the name of a single value.
@@ -60,7 +60,7 @@ pub struct Scenario {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Count {
-    /// Exactly so many.
+    /// This number.
     Exactly(u32),
     /// From the least to the most, both included.
     Between(u32, u32),

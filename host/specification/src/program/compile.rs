@@ -6,7 +6,9 @@ use crate::expression::{Expr, Schema, Scope, Template, Trouble, ValueType};
 use crate::finding::{Finding, Kind};
 use crate::model::{Binding, Each, Effect, Generator, Operation, Specification};
 use crate::names::suggestion;
-use crate::program::{Change, CompiledBinding, CompiledEffect, CompiledOperation, Program, Rule};
+use crate::program::{
+    Change, CompiledBinding, CompiledEffect, CompiledGenerator, CompiledOperation, Program, Rule,
+};
 use crate::value::Value;
 
 /// Compiles one specification.
@@ -165,6 +167,7 @@ impl<'a> Compiler<'a> {
             if let Some(effect) = self.effect(&mut scope, effect, &place) {
                 compiled.effects.push(effect);
             }
+            scope.forget_state();
         }
         for (number, postcondition) in operation.postconditions.iter().enumerate() {
             let place = format!("{at}/postconditions/{number}/require");
@@ -328,6 +331,10 @@ impl<'a> Compiler<'a> {
         let repeats = each
             .as_ref()
             .map(|each| self.each(&mut inner, each, &format!("{place}/each")));
+        if each.is_some() {
+            // An earlier repetition has changed the state.
+            inner.forget_state();
+        }
         let when = when.as_ref().map(|when| {
             let holds = self.compiled(
                 &mut inner,
@@ -483,7 +490,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The expressions of generators. Those of an entity see its earlier fields.
-    fn generators(&mut self) -> Vec<(usize, String, Expr)> {
+    fn generators(&mut self) -> Vec<CompiledGenerator> {
         let specification = self.specification;
         let mut generators = Vec::new();
         for (number, entity) in specification.entities.iter().enumerate() {
@@ -511,7 +518,12 @@ impl<'a> Compiler<'a> {
                     if let Generator::Expression(source) = generator
                         && let Some(expr) = self.compiled(&mut scope, source, &kind, &place)
                     {
-                        generators.push((number, source.clone(), expr));
+                        generators.push(CompiledGenerator {
+                            entity: number,
+                            field: position,
+                            source: source.clone(),
+                            expr,
+                        });
                     }
                 }
                 scope.declare(&field.name, kind);

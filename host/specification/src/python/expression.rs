@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use super::literal;
 use crate::expression::{
-    Arithmetic, Comparison, Expr, Function, Loop, LoopKind, Part, Schema, Template,
+    Arithmetic, Comparison, Expr, Function, Loop, LoopKind, MAX_TEXT, Part, Schema, Template,
 };
 use crate::value::Value;
 
@@ -152,10 +152,10 @@ impl<'a> Names<'a> {
                 Part::Value(expr) => format!("_shown({})", self.python(expr)),
             })
             .collect();
-        if parts.is_empty() {
-            "\"\"".to_owned()
-        } else {
-            parts.join(" + ")
+        match template.parts.as_slice() {
+            [] => "\"\"".to_owned(),
+            [Part::Text(text)] if text.len() <= MAX_TEXT => parts.concat(),
+            _ => format!("_message({})", parts.join(" + ")),
         }
     }
 }

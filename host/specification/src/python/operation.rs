@@ -162,10 +162,11 @@ impl Program {
                 if let Some(key) = key {
                     line(format!("_key = {}", names.python(key)));
                 } else {
-                    let next = format!("self.state.{}", next_name(&declared.name));
+                    let next = next_name(&declared.name);
                     let prefix = literal(&Json::from(declared.key.prefix.as_str()));
-                    line(format!("_key = {prefix} + str({next})"));
-                    line(format!("{next} += 1"));
+                    line(format!(
+                        "_key = _next_key(self.state, {collection}, \"{next}\", {prefix})"
+                    ));
                 }
                 let mut fields = vec![format!("{}=_key", declared.key.name)];
                 for (field, value) in declared.fields.iter().zip(values) {

@@ -83,6 +83,11 @@ def _shown(value):
     return "null" if value is None else str(value)
 
 
+def _message(text):
+    """A message, cut where texts end."""
+    return text.encode()[:65536].decode(errors="ignore")
+
+
 def _date(text):
     """The day that a text is; raises if it is none."""
     try:
@@ -117,6 +122,15 @@ def _row(rows, key, entity):
     if key not in rows:
         raise _fault(f"there is no {entity} {key}")
     return rows[key]
+
+
+def _next_key(state, rows, next_name, prefix):
+    """The next generated key. Numbers of keys that exist are skipped."""
+    while True:
+        number = getattr(state, next_name)
+        setattr(state, next_name, _add(number, 1))
+        if prefix + str(number) not in rows:
+            return prefix + str(number)
 
 
 def _new(rows, key, entity):
@@ -177,8 +191,9 @@ def _check_keys(state, fields):
 
 
 def _count(state, counted):
-    """Puts the numbers of the next keys behind all that are used."""
+    """Puts numbers of next keys that are not given behind all that are used."""
     for entity, collection, prefix in counted:
-        used = [key[len(prefix) :] for key in getattr(state, collection) if key.startswith(prefix)]
-        after = max((int(number) for number in used if number.isdigit()), default=0) + 1
-        setattr(state, f"next_{entity}", max(after, getattr(state, f"next_{entity}")))
+        if f"next_{entity}" not in state.model_fields_set:
+            used = [key[len(prefix) :] for key in getattr(state, collection) if key.startswith(prefix)]
+            numbers = [int(one) for one in used if len(one) <= 18 and one.isascii() and one.isdigit()]
+            setattr(state, f"next_{entity}", max(numbers, default=0) + 1)

@@ -1,6 +1,6 @@
 //! Broken specifications, one for each kind of finding: each is found, at its place.
 
-use rlf_specification::{Format, Kind, Severity, check_text};
+use rlf_specification::{Format, Kind, Severity, check, check_text};
 
 use crate::examples;
 
@@ -25,7 +25,7 @@ fn library() -> String {
 }
 
 /// Broken specifications: the mistake, and the finding's kind and the beginning of its place.
-const CASES: [(&str, &str, Kind, &str); 44] = [
+const CASES: [(&str, &str, Kind, &str); 45] = [
     (
         "type = \"date\"",
         "type = \"day\"",
@@ -48,6 +48,12 @@ const CASES: [(&str, &str, Kind, &str); 44] = [
     (
         "name = \"LendingLibrary\"",
         "name = \"lending library\"",
+        Kind::BadName,
+        "/name",
+    ),
+    (
+        "name = \"LendingLibrary\"",
+        "name = \"List\"",
         Kind::BadName,
         "/name",
     ),
@@ -312,6 +318,19 @@ fn there_is_a_broken_specification_for_every_kind() {
             "{kind:?}"
         );
     }
+}
+
+#[test]
+fn a_specification_without_operations_is_not_played() {
+    let mut specification = rlf_specification::read(&library(), Format::Toml).unwrap();
+    specification.operations.clear();
+    let checked = check(&specification);
+    assert!(checked.program.is_none());
+    let finding = &checked.findings[0];
+    assert_eq!(
+        finding.to_string(),
+        "/operations: there is no operation; write at least one"
+    );
 }
 
 #[test]

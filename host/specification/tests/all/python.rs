@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use rlf_random::Key;
 use rlf_specification::model::Size;
-use rlf_specification::{Program, walk};
+use rlf_specification::{Format, Program, check, check_text, walk};
 use serde_json::{Map, Value, json};
 
 use crate::examples::programs;
@@ -105,36 +105,214 @@ fn wrong(
     all
 }
 
-#[test]
-fn the_exported_file_says_and_does_the_same_in_random_walks() {
+/// Plays episodes in the exported file, and asserts that Python makes so many calls and says the same.
+fn assert_same_in_python(program: &Program, episodes: &[Value], calls: usize) {
     let packages =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../plugins/python/environments");
     let folder = tempfile::tempdir().unwrap();
+    let name = &program.specification().name;
+    let file = folder.path().join(format!("{name}.py"));
+    std::fs::write(&file, program.to_python().unwrap()).unwrap();
+    let lines: Vec<String> = episodes.iter().map(ToString::to_string).collect();
+    let mut python = Command::new("python3")
+        .arg("-c")
+        .arg(PLAYER)
+        .args([&packages, &file])
+        .arg(name)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("python3 is needed to run the exported file");
+    // If Python stops before it has read everything, it says why.
+    let _ = python
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(lines.join("\n").as_bytes());
+    let output = python.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {said}");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout).trim(),
+        calls.to_string()
+    );
+}
+
+#[test]
+fn the_exported_file_says_and_does_the_same_in_random_walks() {
     for program in programs() {
-        let name = &program.specification().name;
-        let file = folder.path().join(format!("{name}.py"));
-        std::fs::write(&file, program.to_python()).unwrap();
-        let mut lines = String::new();
+        let mut episodes = Vec::new();
         for size in Size::ALL {
-            for seed in 0..25 {
-                lines += &(episode(&program, size, seed).to_string() + "\n");
-            }
+            episodes.extend((0..25).map(|seed| episode(&program, size, seed)));
         }
-        let mut python = Command::new("python3")
-            .arg("-c")
-            .arg(PLAYER)
-            .args([&packages, &file])
-            .arg(name)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("python3 is needed to run the exported file");
-        // If Python stops before it has read everything, it says why.
-        let _ = python.stdin.take().unwrap().write_all(lines.as_bytes());
-        let output = python.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{name}: {said}");
-        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "2000");
+        assert_same_in_python(&program, &episodes, 2000);
     }
+}
+
+/// A specification with an operation that adds an entity under a key of the caller, and one that adds it under the next
+/// key, for each of these entities.
+fn adding(name: &str, entities: &[&str]) -> Program {
+    let head = format!(
+        "name = \"{name}\"\ndescription = \"Things\"\nscenarios = [{{ size = \"simple\", counts = {{ {} = 1 }} }}]\n",
+        entities[0]
+    );
+    let parts = entities.iter().map(|entity| {
+        format!(
+            r#"
+[[entities]]
+name = "{entity}"
+collection = "all_{entity}"
+description = "A thing"
+key = {{ name = "key", prefix = "R" }}
+[[operations]]
+name = "named_{entity}"
+description = "Add it under this label"
+parameters = [{{ name = "label", type = "text", description = "Its label" }}]
+preconditions = [{{ require = "label.size() < 20000", error = "{{label}}{{label}} is too long" }}]
+effects = [{{ insert = {{ entity = "{entity}", key = "label", values = {{}} }} }}]
+result = {{ fields = [{{ name = "size", type = "integer", value = "all_{entity}.size()" }}] }}
+[[operations]]
+name = "next_one_{entity}"
+description = "Add it"
+effects = [{{ insert = {{ entity = "{entity}", name = "made", values = {{}} }} }}]
+result = {{ fields = [{{ name = "made", type = {{ reference = "{entity}" }}, value = "made" }}] }}
+"#
+        )
+    });
+    let text = head + &parts.collect::<String>();
+    let checked = check_text(&text, Format::Toml);
+    let findings: Vec<String> = checked.findings.iter().map(ToString::to_string).collect();
+    checked
+        .program
+        .unwrap_or_else(|| panic!("{}", findings.join("\n")))
+}
+
+/// The episode of these calls, and the results or messages of Rust.
+fn calls(program: &Program, begin: &Value, calls: &[(&str, Value)]) -> (Value, Vec<Value>) {
+    let mut state = program.load(begin).unwrap();
+    let begin = program.state_json(&state);
+    let mut ended = Vec::new();
+    let mut played = Vec::new();
+    for (name, arguments) in calls {
+        let mut call = json!({ "name": name, "arguments": arguments, "wrong": [] });
+        let (kind, said) = match program.call(&mut state, name, arguments.as_object().unwrap()) {
+            Ok(result) => ("result", result),
+            Err(refusal) => ("error", refusal.to_string().into()),
+        };
+        ended.push(said.clone());
+        call[kind] = said;
+        call["state"] = program.state_json(&state);
+        assert_eq!(program.load(&call["state"]).as_ref(), Ok(&state));
+        played.push(call);
+    }
+    (json!({ "calls": played, "state": begin }), ended)
+}
+
+#[test]
+fn generated_keys_skip_keys_that_exist_in_both_languages() {
+    let program = adding("Rooms", &["room"]);
+    let named = |label: &str| ("named_room", json!({ "label": label }));
+    let next = || ("next_one_room", json!({}));
+    let begin = json!({ "all_room": { "R1": {} } });
+    let (episode, ended) = calls(
+        &program,
+        &begin,
+        &[
+            named("R3"),
+            next(),
+            next(),
+            named("R+9"),
+            named("R\u{b2}"),
+            named("R07"),
+            named("R9223372036854775807"),
+            named("R99999999999999999999"),
+            named("R4"),
+            next(),
+            // Messages end where texts end, also inside of a character.
+            named(&"\u{20ac}".repeat(20_001)),
+        ],
+    );
+    let made = |at: usize| ended[at]["made"].as_str().unwrap();
+    assert_eq!((made(1), made(2), made(9)), ("R2", "R4", "R5"));
+    assert!(
+        ended[8]
+            .as_str()
+            .unwrap()
+            .contains("there is a room R4 already")
+    );
+    assert_eq!(ended[10].as_str().unwrap().len(), 65_535);
+    // Without a number, the next key is behind all numbers of at most 18 digits.
+    let mut without = episode["calls"][9]["state"].clone();
+    without.as_object_mut().unwrap().shift_remove("next_room");
+    let (more, ended) = calls(&program, &without, &[next()]);
+    assert_eq!(ended[0]["made"], "R8");
+    assert_same_in_python(&program, &[episode, more], 12);
+}
+
+#[test]
+fn no_name_of_an_entity_collides_with_another_class_of_the_file() {
+    let entities = ["exception", "a_b", "a__b", "value_error", "base_model"];
+    let program = adding("ABRecord", &entities);
+    let names: Vec<String> = entities
+        .iter()
+        .map(|entity| format!("next_one_{entity}"))
+        .collect();
+    let all: Vec<(&str, Value)> = names
+        .iter()
+        .map(|name| (name.as_str(), json!({})))
+        .collect();
+    let (episode, _) = calls(&program, &json!({}), &all);
+    assert_same_in_python(&program, &[episode], entities.len());
+    let text = program.to_python().unwrap();
+    for class in ["ExceptionRecord", "ABRecord2", "ABRecord3"] {
+        assert!(
+            text.contains(&format!("class {class}(BaseModel)")),
+            "{class}"
+        );
+    }
+}
+
+#[test]
+fn a_state_without_its_number_loads_alike_in_both_languages() {
+    let program = adding("Rooms", &["room"]);
+    let begin = json!({ "all_room": { "R5": {}, "R+9": {}, "R\u{b2}": {} } });
+    let state = program.state_json(&program.load(&begin).unwrap());
+    assert_eq!(state["next_room"], 6);
+    let text = program.to_python().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("Rooms.py"), text).unwrap();
+    let packages =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../plugins/python/environments");
+    let script = "import json, sys; sys.path[:0] = sys.argv[1:3]; import Rooms; \
+                  Rooms.load_scenario(json.loads(sys.argv[3])); print(json.dumps(Rooms.save_scenario()))";
+    let given = json!({ "all_room": { "R5": { "key": "R5" }, "R+9": { "key": "R+9" }, "R\u{b2}": { "key": "R\u{b2}" } } });
+    let output = Command::new("python3")
+        .args(["-c", script])
+        .args([packages.as_path(), folder.path()])
+        .arg(given.to_string())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let loaded: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(loaded, state);
+}
+
+#[test]
+fn a_scenario_that_cannot_be_generated_is_not_exported() {
+    let mut specification = programs()[0].specification().clone();
+    specification
+        .vocabularies
+        .get_mut("patients")
+        .unwrap()
+        .truncate(1);
+    let program = check(&specification).program.unwrap();
+    let error = program.to_python().unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("unique value of patient.full_name"),
+        "{error}"
+    );
 }

@@ -9,7 +9,9 @@ use crate::commands::specification::program;
 
 pub(super) fn run(file: &Path, python: &Path) -> anyhow::Result<ExitCode> {
     let program = program(file)?;
-    let text = program.to_python();
+    let text = program
+        .to_python()
+        .with_context(|| format!("cannot export {}", file.display()))?;
     if python == Path::new("-") {
         say!("{}", text.trim_end());
         return Ok(ExitCode::SUCCESS);
