@@ -188,6 +188,13 @@ pub(crate) fn failure(ended: Ended, seen: &str) -> (String, String) {
     }
 }
 
+/// Width of a column of names that has these kinds of task, each indented by two spaces.
+pub(crate) fn name_width<'a>(kinds: impl Iterator<Item = &'a String>) -> usize {
+    kinds
+        .map(|kind| 2 + kind.chars().count())
+        .fold(16, usize::max)
+}
+
 /// Makes control characters in the text of a model or tool visible, so that it cannot steer the terminal. Line breaks
 /// stay.
 pub(crate) fn printable(text: &str) -> String {

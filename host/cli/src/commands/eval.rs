@@ -11,7 +11,7 @@ use rlf_run::tasks::split_from_name;
 
 use crate::advice::with_options;
 use crate::arguments::Eval;
-use crate::display::{interval, percent};
+use crate::display::{interval, name_width, percent};
 use crate::plugins::sources;
 use crate::progress::Progress;
 
@@ -62,17 +62,18 @@ pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
 }
 
 fn print(evaluation: &Evaluation) {
+    let names = name_width(evaluation.sampled_by_kind.keys());
     let row = |name: &str, greedy: Option<&Rate>, sampled: &Rate| {
         let greedy = percent(greedy.and_then(|rate| rate.mean));
         say!(
-            "{name:<16} {:>6} {greedy:>10} {:>10}   {}",
+            "{name:<names$} {:>6} {greedy:>10} {:>10}   {}",
             sampled.tasks,
             percent(sampled.mean),
             interval_by_task(sampled)
         );
     };
     say!(
-        "{:<16} {:>6} {:>10} {:>10}   95 % interval by task",
+        "{:<names$} {:>6} {:>10} {:>10}   95 % interval by task",
         evaluation.split,
         "tasks",
         "greedy",
@@ -93,7 +94,7 @@ fn print(evaluation: &Evaluation) {
     ] {
         for (k, value) in by_k {
             say!(
-                "{:<16} {:>6} {:>10} {:>10}",
+                "{:<names$} {:>6} {:>10} {:>10}",
                 format!("{name}{k}"),
                 "",
                 "",

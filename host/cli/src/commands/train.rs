@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::advice::with_options;
 use crate::arguments::Train;
-use crate::display::percent;
+use crate::display::{name_width, percent};
 use crate::interrupt;
 use crate::plugins::sources;
 use crate::progress::Progress;
@@ -119,23 +119,24 @@ fn learned(path: &Path) -> anyhow::Result<()> {
         };
         moments.iter().map(cell).collect()
     };
+    let kinds = moments
+        .iter()
+        .filter_map(|line| line.get("eval/sampled_by_kind")?.as_object())
+        .flat_map(|kinds| kinds.keys().cloned())
+        .collect::<BTreeSet<String>>();
+    let names = name_width(kinds.iter());
     let row = |name: &str, key: &str, kind: Option<&str>| {
         let cell = |line: &Map<String, Value>| {
             let value = line.get(key);
             let value = kind.map_or(value, |kind| value.and_then(|kinds| kinds.get(kind)));
             percent(value.and_then(Value::as_f64))
         };
-        say!("  {name:<16}{}", cells(&cell));
+        say!("  {name:<names$}{}", cells(&cell));
     };
     say!("{}", style("success on the test split").bold());
-    say!("  {:<16}{}", "", cells(&moment));
+    say!("  {:<names$}{}", "", cells(&moment));
     row("greedy", "eval/greedy", None);
     row("sampled", "eval/sampled", None);
-    let kinds = moments
-        .iter()
-        .filter_map(|line| line.get("eval/sampled_by_kind")?.as_object())
-        .flat_map(|kinds| kinds.keys().cloned())
-        .collect::<BTreeSet<String>>();
     for kind in &kinds {
         row(&format!("  {kind}"), "eval/sampled_by_kind", Some(kind));
     }
