@@ -113,7 +113,7 @@ pub(crate) fn into_lines(
             Finding::new(finding.check, reason)
         });
         if let Some(split) = given.said.split {
-            splits.insert(given.id.clone(), split);
+            splits.insert(given.id.clone(), (split, given.line));
         }
         lines.push(Line::new(made, given.id, Stage::Decompose));
     }
@@ -184,8 +184,9 @@ impl Given {
 }
 
 /// Puts questions that share an entity into one split: the one that a question of the group says, or one by the hash of
-/// its first entity.
-fn assign_splits(lines: &mut [Line<Question>], given: &BTreeMap<String, Split>) {
+/// its first entity. `given` has splits with their lines in the file. A question that says another split than an earlier
+/// one of its group is rejected.
+fn assign_splits(lines: &mut [Line<Question>], given: &BTreeMap<String, (Split, usize)>) {
     let mut group: Vec<usize> = (0..lines.len()).collect();
     let mut owner: BTreeMap<String, usize> = BTreeMap::new();
     for (index, line) in lines.iter().enumerate() {
@@ -196,14 +197,25 @@ fn assign_splits(lines: &mut [Line<Question>], given: &BTreeMap<String, Split>) 
             group[one.max(other)] = one.min(other);
         }
     }
-    let mut splits: BTreeMap<usize, Split> = BTreeMap::new();
-    for (index, line) in lines.iter().enumerate() {
+    let mut stated: BTreeMap<usize, (Split, usize)> = BTreeMap::new();
+    for (index, line) in lines.iter_mut().enumerate() {
         let Line::Item(question) = line else { continue };
+        let Some(&(split, number)) = given.get(&question.id) else {
+            continue;
+        };
         let root = root(&mut group, index);
-        if let Some(split) = given.get(&question.id) {
-            splits.entry(root).or_insert(*split);
+        let (first, before) = *stated.entry(root).or_insert((split, number));
+        if first != split {
+            let reason = format!(
+                "line {number}: it is for {split}, and line {before} for {first}; they share names, directly or by questions between \
+                 them, so give both one split"
+            );
+            let finding = Finding::new(Check::Split, reason);
+            *line = Line::new(Err(finding), question.id.clone(), Stage::Decompose);
         }
     }
+    let of_group = |(root, (split, _))| (root, split);
+    let mut splits: BTreeMap<usize, Split> = stated.into_iter().map(of_group).collect();
     for (index, line) in lines.iter_mut().enumerate() {
         let Line::Item(question) = line else { continue };
         let root = root(&mut group, index);
@@ -232,4 +244,45 @@ fn entities(question: &Question) -> BTreeSet<String> {
         .chain(answers.filter(|answer| answer.chars().any(char::is_alphabetic)))
         .map(str::to_lowercase)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_states_another_split_than_its_group_is_rejected_with_both_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("questions.jsonl");
+        let line = |work: &str, split: &str| {
+            format!(
+                r#"{{"question": "Who wrote {work}?", "answer": "Johann Wolfgang von Goethe", {split} "steps": [{{"question": "Who wrote {work}?", "answer": "Johann Wolfgang von Goethe", "subject": "{work}", "kind": "work"}}]}}"#
+            )
+        };
+        let text = [
+            line("Faust", r#""split": "test","#),
+            line("Egmont", ""),
+            line("Stella", r#""split": "train","#),
+            line("Iphigenie", r#""split": "test","#),
+        ];
+        fs::write(&path, text.join("\n")).unwrap();
+        let given = read_questions(&path).unwrap();
+        let made = own_steps(&path, &given).unwrap();
+        let lines = into_lines(given, made);
+        for (number, line) in lines.iter().enumerate() {
+            match line {
+                Line::Item(question) => {
+                    assert_eq!((number != 2, question.split), (true, Split::Test));
+                }
+                Line::Rejected(rejected) => {
+                    assert_eq!((number, rejected.check), (2, Check::Split));
+                    let reason = &rejected.reason;
+                    assert!(
+                        reason.starts_with("line 3: it is for train, and line 1 for test; "),
+                        "{reason}"
+                    );
+                }
+            }
+        }
+    }
 }

@@ -13,16 +13,19 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::PipelineError;
 use super::options::TaskOptions;
 use super::record::{SCHEMA, TaskRecord};
 use super::rejection::{Rejected, Stage};
-use super::stage_file::FileError;
+use super::stage_file::{FileError, parsed};
 use super::suite::Suite;
+use crate::lines;
 
 /// The record of what a folder of tasks was made from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -162,11 +165,12 @@ impl Folder {
                     what,
                 })
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let stages = self.0.join("stages");
                 fs::create_dir_all(&stages).map_err(FileError::io(&stages))?;
-                let text = serde_json::to_vec_pretty(manifest).unwrap_or_default();
-                rlf_files::write(&file, &text).map_err(FileError::io(&file))?;
+                let text = serde_json::to_vec_pretty(manifest).map_err(io::Error::from);
+                text.and_then(|text| rlf_files::write(&file, &text))
+                    .map_err(FileError::io(&file))?;
                 Ok(())
             }
             Err(error) => Err(FileError::io(&file)(error).into()),
@@ -175,38 +179,20 @@ impl Folder {
 }
 
 /// The outcome of deleting something that need not be there.
-pub(super) fn remove(removed: std::io::Result<()>, path: &Path) -> Result<(), FileError> {
+pub(super) fn remove(removed: io::Result<()>, path: &Path) -> Result<(), FileError> {
     match removed {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(FileError::io(path)(error))
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::io(path)(error)),
         _ => Ok(()),
     }
 }
 
-fn read_lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, FileError> {
+fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, FileError> {
     let bytes = fs::read(path).map_err(FileError::io(path))?;
-    let lines = bytes.split(|byte| *byte == b'\n').enumerate();
-    lines
-        .filter(|(_, line)| !line.is_empty())
-        .map(|(number, line)| {
-            rlf_json::from_slice(line).map_err(|source| FileError::Line {
-                path: path.to_owned(),
-                line: number + 1,
-                source,
-            })
-        })
-        .collect()
+    parsed(path, &bytes).collect()
 }
 
 /// Writes rows as JSON lines.
 pub(super) fn write_lines<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), FileError> {
-    let write = |out: &mut dyn std::io::Write| {
-        for row in rows {
-            serde_json::to_writer(&mut *out, row)?;
-            out.write_all(b"\n")?;
-        }
-        Ok(())
-    };
+    let write = |out: &mut dyn io::Write| rows.iter().try_for_each(|row| lines::write(out, row));
     rlf_files::write_with(path, write).map_err(FileError::io(path))
 }
