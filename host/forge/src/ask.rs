@@ -158,8 +158,8 @@ pub struct Asker<'a> {
     pub answers: Answers,
     /// The tokens and time spent, and their limits.
     pub account: Account,
-    /// Number of times that the model is asked for one answer, at least 1. Answers on disk do not count, so the same program run
-    /// again goes on where it gave up.
+    /// Maximum number of new answers to one question, at least 1. Answers read from disk do not count, so a second run
+    /// continues where the first gave up.
     pub attempts: u32,
     /// Part of the identity of each answer: another seed gives other answers.
     pub seed: u64,

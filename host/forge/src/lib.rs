@@ -16,11 +16,14 @@
 //! | tasks from chains: executed, put into words, refined, checked, replayed | [`tasks`] |
 //! | rows in FTRL's form, made in five stages | [`rows`] |
 //! | the questions about countries that the quickstart trains on | [`countries`] |
+//! | files of JSON lines; articles and singulars | `lines`; `english` |
 
 pub mod ask;
 pub mod compose;
 pub mod countries;
+mod english;
 pub mod graph;
+mod lines;
 pub mod rows;
 pub mod sampling;
 pub mod tasks;

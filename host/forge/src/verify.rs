@@ -105,6 +105,17 @@ pub async fn verify(
     starts: &[Start],
     effort: Effort,
 ) -> Report {
+    play_all(environments, name, false, starts, effort).await
+}
+
+/// As [`verify`]. In a specification, a refusal because a call would break a rule is a finding.
+async fn play_all(
+    environments: &Environments,
+    name: &str,
+    is_specification: bool,
+    starts: &[Start],
+    effort: Effort,
+) -> Report {
     let mut findings = Findings::default();
     let mut operations: BTreeMap<String, OperationReport> = BTreeMap::new();
     let mut calls = 0;
@@ -117,6 +128,7 @@ pub async fn verify(
             let walk = Walk {
                 environments,
                 name,
+                is_specification,
                 start,
                 key: key.at(number as u64),
                 calls: effort.calls,

@@ -1,6 +1,6 @@
 //! Tokens and time: what is spent, and the limits.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -18,9 +18,9 @@ pub fn tokens_of(text: &str) -> u64 {
 /// Limits of all questions together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most tokens, of questions and answers, those of answers on disk included. Default 300,000.
+    /// Limit on the tokens of all questions and answers. Answers read from disk count too. Default 300,000.
     pub tokens: u64,
-    /// Most time from the beginning of this program. Default one hour.
+    /// Limit on the time since the first question to the model. Default one hour.
     pub time: Duration,
 }
 
@@ -127,7 +127,8 @@ impl Total {
 #[derive(Debug)]
 pub struct Account {
     limits: Limits,
-    begun: Instant,
+    /// The time of the first question to the model.
+    begun: OnceLock<Instant>,
     kept: Mutex<Kept>,
 }
 
@@ -152,11 +153,11 @@ impl Drop for Reserved<'_> {
 }
 
 impl Account {
-    /// An account that begins now.
+    /// An account whose time begins with the first question.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            begun: Instant::now(),
+            begun: OnceLock::new(),
             kept: Mutex::default(),
         }
     }
@@ -170,9 +171,10 @@ impl Account {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time that is left.
+    /// The time that is left. All of it before the first question.
     pub fn time_left(&self) -> Duration {
-        self.limits.time.saturating_sub(self.begun.elapsed())
+        let spent = self.begun.get().map(Instant::elapsed);
+        self.limits.time.saturating_sub(spent.unwrap_or_default())
     }
 
     /// Adds what answers cost.
@@ -196,6 +198,7 @@ impl Account {
             });
         }
         kept.reserved += next;
+        self.begun.get_or_init(Instant::now);
         Ok(Reserved {
             account: self,
             tokens: next,

@@ -72,7 +72,8 @@ pub fn block<'t>(text: &'t str, languages: &[&str]) -> &'t str {
         .unwrap_or(if all.is_empty() { text } else { "" })
 }
 
-/// The JSON in an answer: in a block, or between the first bracket and the last.
+/// The JSON in an answer: a block, the whole answer, or an object among words, from the first `{` to the last `}`. All
+/// questions ask for objects, and words may have `[1]`.
 pub fn json(text: &str) -> Result<Value, Unusable> {
     let block = block(text, &["json", "jsonc", "json5"]);
     let inside = if block.trim().is_empty() { text } else { block };
@@ -121,9 +122,11 @@ mod tests {
             "```json\n{\"a\": [1]}\n```",
             "```\n{\"a\": [1]}\n```\nThat is it.",
             "Here it is: {\"a\": [1]}. I hope it helps.",
+            "As in [1], it is {\"a\": [1]}.",
         ] {
             assert_eq!(json(text).unwrap(), json!({"a": [1]}), "{text}");
         }
+        assert_eq!(json("[1]").unwrap(), json!([1]));
         let broken = json("{\"a\": [1}").unwrap_err().to_string();
         assert!(broken.starts_with("it is no JSON: "), "{broken}");
     }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::error::RowsError;
 use super::rejection::{Finding, Rejection};
 use super::stage::Stage;
+use crate::lines;
 
 /// Version of all schemas. An artefact of another version is made again.
 const VERSION: u32 = 1;
@@ -131,9 +132,9 @@ pub(crate) fn write<T: Serialize>(
     lines: impl Iterator<Item = Result<Line<T>, RowsError>>,
 ) -> Result<(), RowsError> {
     write_with(path, |out| {
-        line(out, header).map_err(|source| RowsError::write(path, source))?;
+        lines::write(out, header).map_err(|source| RowsError::write(path, source))?;
         for one in lines {
-            line(out, &one?).map_err(|source| RowsError::write(path, source))?;
+            lines::write(out, &one?).map_err(|source| RowsError::write(path, source))?;
         }
         Ok(())
     })
@@ -155,12 +156,6 @@ pub(crate) fn write_with(
         Some(error) => Err(error),
         None => written.map_err(|source| RowsError::write(path, source)),
     }
-}
-
-/// Writes one JSON line.
-pub(crate) fn line(out: &mut (impl Write + ?Sized), value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
-    out.write_all(b"\n")
 }
 
 /// The hash of a file's content.

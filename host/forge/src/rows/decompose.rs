@@ -35,7 +35,13 @@ enum Combination {
 /// Makes candidate number `index`. The error is the check that no draw passed.
 pub fn decompose(facts: &Facts, options: &RowOptions, index: usize) -> Result<Question, Finding> {
     let key = root(options.seed).named("decompose").at(index as u64);
-    let scenario = options.scenarios[index % options.scenarios.len().max(1)];
+    let turn = index.checked_rem(options.scenarios.len());
+    let scenario = turn.map(|turn| options.scenarios[turn]).ok_or_else(|| {
+        Finding::new(
+            Check::NoQuestion,
+            "the options have no scenario; name at least one",
+        )
+    })?;
     let split = split_of_tenth(key.named("split").below(0, 10));
     let mut why = Finding::new(
         Check::NoQuestion,
@@ -268,19 +274,64 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The largest or smallest value. None if there is no single one.
+/// The largest or smallest value: a number, or a date in ISO form. None if two values are the same.
 fn extreme<'a>(values: &[&'a str], is_most: bool) -> Option<&'a str> {
-    // Dates in ISO form and years are ordered as texts of the same length are.
-    let width = values.iter().map(|value| value.len()).max()?;
-    let mut sorted: Vec<&str> = values.to_vec();
-    sorted.sort_by_key(|value| format!("{value:0>width$}"));
-    sorted.dedup();
-    if sorted.len() < values.len() {
+    let numbers: Option<Vec<i64>> = values.iter().map(|value| value.parse().ok()).collect();
+    match numbers {
+        Some(numbers) => last_or_first(numbers.into_iter().zip(values.iter().copied()), is_most),
+        // Dates in ISO form are ordered as their texts are.
+        None => last_or_first(values.iter().copied().zip(values.iter().copied()), is_most),
+    }
+}
+
+/// The value with the largest or smallest key. None if two keys are the same.
+fn last_or_first<'a, K: Ord>(
+    values: impl Iterator<Item = (K, &'a str)>,
+    is_most: bool,
+) -> Option<&'a str> {
+    let mut sorted: Vec<(K, &str)> = values.collect();
+    sorted.sort();
+    if sorted.windows(2).any(|pair| pair[0].0 == pair[1].0) {
         return None;
     }
-    if is_most {
-        sorted.last().copied()
+    let end = if is_most {
+        sorted.pop()
     } else {
-        sorted.first().copied()
+        sorted.into_iter().next()
+    };
+    end.map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::generated_facts::generate_facts;
+
+    #[test]
+    fn the_larger_value_is_the_larger_number_or_the_later_date() {
+        for (values, most, least) in [
+            (&["-191", "-233"][..], "-191", "-233"),
+            (&["-5", "12", "3"], "12", "-5"),
+            (&["+7", "10"], "10", "+7"),
+            (&["1749", "1832"], "1832", "1749"),
+            (&["1749-08-28", "1832-03-22"], "1832-03-22", "1749-08-28"),
+        ] {
+            assert_eq!(extreme(values, true), Some(most), "{values:?}");
+            assert_eq!(extreme(values, false), Some(least), "{values:?}");
+        }
+        for same in [["+7", "7"], ["0", "-0"], ["1832-03-22", "1832-03-22"]] {
+            assert_eq!(extreme(&same, true), None, "{same:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_scenario_there_is_no_question() {
+        let options = RowOptions {
+            scenarios: Vec::new(),
+            ..RowOptions::default()
+        };
+        let found = decompose(&generate_facts(0, 10), &options, 3).unwrap_err();
+        assert_eq!(found.check, Check::NoQuestion);
+        assert!(found.reason.contains("name at least one"), "{found:?}");
     }
 }

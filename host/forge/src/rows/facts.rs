@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use rlf_dialogue::split::Split;
 use serde::{Deserialize, Serialize};
 
+use crate::english;
+
 /// The type of a relation's objects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -42,13 +44,9 @@ impl Target {
     }
 }
 
-/// A word with `a` or `an`.
+/// A kind of entity with `a` or `an`: `birth_city` is `a birth city`.
 pub(crate) fn with_article(word: &str) -> String {
-    let word = word.replace('_', " ");
-    let vowel = word.starts_with(['a', 'e', 'i', 'o', 'u'])
-        && !word.starts_with("uni")
-        && !word.starts_with("eu");
-    format!("{} {word}", if vowel { "an" } else { "a" })
+    english::with_article(&word.replace('_', " "))
 }
 
 /// A relation: its ends, and its words in sentences and names of tools.

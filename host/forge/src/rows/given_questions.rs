@@ -17,7 +17,7 @@ use super::decompose::trivial;
 use super::error::RowsError;
 use super::matching::{plain, triviality};
 use super::options::{Scenario, split_of_name};
-use super::question::Question;
+use super::question::{Question, Source};
 use super::rejection::{Check, Finding};
 use super::stage::Stage;
 
@@ -113,7 +113,7 @@ pub(crate) fn into_lines(
             Finding::new(finding.check, reason)
         });
         if let Some(split) = given.said.split {
-            splits.insert(given.id.clone(), split);
+            splits.insert(given.id.clone(), (split, given.line));
         }
         lines.push(Line::new(made, given.id, Stage::Decompose));
     }
@@ -176,6 +176,13 @@ impl Given {
             answer: answer.map_err(|error| Finding::malformed(error.to_string()))?,
             steps,
         };
+        let shape = scenario_of(&question.steps);
+        if question.scenario != shape {
+            let said = question.scenario;
+            let reason = format!("the question is {said}, and these steps are {shape}");
+            return Err(Finding::malformed(reason));
+        }
+        check_end(&question)?;
         match trivial(&question) {
             Some(finding) => Err(finding),
             None => Ok(question),
@@ -183,9 +190,35 @@ impl Given {
     }
 }
 
+/// Checks that the steps lead to the final answer.
+fn check_end(question: &Question) -> Result<(), Finding> {
+    let needed: BTreeSet<usize> = question
+        .steps
+        .iter()
+        .flat_map(|step| &step.sources)
+        .filter_map(|source| match source {
+            Source::Step(step) => Some(*step),
+            Source::Text(_) => None,
+        })
+        .collect();
+    let mut ends = (0..question.steps.len()).filter(|step| !needed.contains(step));
+    let is_answer = |step: usize| plain(&question.steps[step].answer) == plain(&question.answer);
+    if ends.any(is_answer) {
+        return Ok(());
+    }
+    Err(Finding::new(
+        Check::Oracle,
+        format!(
+            "no step that ends a chain has the answer {:?}, which is the right one",
+            question.answer
+        ),
+    ))
+}
+
 /// Puts questions that share an entity into one split: the one that a question of the group says, or one by the hash of
-/// its first entity.
-fn assign_splits(lines: &mut [Line<Question>], given: &BTreeMap<String, Split>) {
+/// its first entity. `given` has splits with their lines in the file. A question that says another split than an earlier
+/// one of its group is rejected.
+fn assign_splits(lines: &mut [Line<Question>], given: &BTreeMap<String, (Split, usize)>) {
     let mut group: Vec<usize> = (0..lines.len()).collect();
     let mut owner: BTreeMap<String, usize> = BTreeMap::new();
     for (index, line) in lines.iter().enumerate() {
@@ -196,14 +229,25 @@ fn assign_splits(lines: &mut [Line<Question>], given: &BTreeMap<String, Split>) 
             group[one.max(other)] = one.min(other);
         }
     }
-    let mut splits: BTreeMap<usize, Split> = BTreeMap::new();
-    for (index, line) in lines.iter().enumerate() {
+    let mut stated: BTreeMap<usize, (Split, usize)> = BTreeMap::new();
+    for (index, line) in lines.iter_mut().enumerate() {
         let Line::Item(question) = line else { continue };
+        let Some(&(split, number)) = given.get(&question.id) else {
+            continue;
+        };
         let root = root(&mut group, index);
-        if let Some(split) = given.get(&question.id) {
-            splits.entry(root).or_insert(*split);
+        let (first, before) = *stated.entry(root).or_insert((split, number));
+        if first != split {
+            let reason = format!(
+                "line {number}: it is for {split}, and line {before} for {first}; they share names, directly or by questions between \
+                 them, so give both one split"
+            );
+            let finding = Finding::new(Check::Split, reason);
+            *line = Line::new(Err(finding), question.id.clone(), Stage::Decompose);
         }
     }
+    let of_group = |(root, (split, _))| (root, split);
+    let mut splits: BTreeMap<usize, Split> = stated.into_iter().map(of_group).collect();
     for (index, line) in lines.iter_mut().enumerate() {
         let Line::Item(question) = line else { continue };
         let root = root(&mut group, index);
@@ -232,4 +276,78 @@ fn entities(question: &Question) -> BTreeSet<String> {
         .chain(answers.filter(|answer| answer.chars().any(char::is_alphabetic)))
         .map(str::to_lowercase)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_states_another_split_than_its_group_is_rejected_with_both_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("questions.jsonl");
+        let line = |work: &str, split: &str| {
+            format!(
+                r#"{{"question": "Who wrote {work}?", "answer": "Johann Wolfgang von Goethe", {split} "steps": [{{"question": "Who wrote {work}?", "answer": "Johann Wolfgang von Goethe", "subject": "{work}", "kind": "work"}}]}}"#
+            )
+        };
+        let text = [
+            line("Faust", r#""split": "test","#),
+            line("Egmont", ""),
+            line("Stella", r#""split": "train","#),
+            line("Iphigenie", r#""split": "test","#),
+        ];
+        fs::write(&path, text.join("\n")).unwrap();
+        let given = read_questions(&path).unwrap();
+        let made = own_steps(&path, &given).unwrap();
+        let lines = into_lines(given, made);
+        for (number, line) in lines.iter().enumerate() {
+            match line {
+                Line::Item(question) => {
+                    assert_eq!((number != 2, question.split), (true, Split::Test));
+                }
+                Line::Rejected(rejected) => {
+                    assert_eq!((number, rejected.check), (2, Check::Split));
+                    let reason = &rejected.reason;
+                    assert!(
+                        reason.starts_with("line 3: it is for train, and line 1 for test; "),
+                        "{reason}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn steps_that_contradict_their_question_are_rejected() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("questions.jsonl");
+        let line = |answer: &str, scenario: &str| {
+            format!(
+                r#"{{"question": "When was the author of Faust born?", "answer": "{answer}", {scenario} "steps": [
+                    {{"question": "Who wrote Faust?", "answer": "Johann Wolfgang von Goethe", "subject": "Faust", "kind": "work"}},
+                    {{"question": "When was #1 born?", "answer": "1749", "kind": "person"}}]}}"#
+            )
+            .replace('\n', " ")
+        };
+        let text = [
+            line("1749", ""),
+            line("1750", ""),
+            line("1749", r#""scenario": "single_hop","#),
+        ];
+        fs::write(&path, text.join("\n")).unwrap();
+        let given = read_questions(&path).unwrap();
+        let made = own_steps(&path, &given).unwrap();
+        assert!(made[0].is_ok());
+        for (made, said) in [
+            (
+                &made[1],
+                "no step that ends a chain has the answer \"1750\"",
+            ),
+            (&made[2], "these steps are multi_hop"),
+        ] {
+            let reason = &made.as_ref().unwrap_err().reason;
+            assert!(reason.contains(said), "{reason}");
+        }
+    }
 }

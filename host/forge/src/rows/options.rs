@@ -88,7 +88,7 @@ pub enum Complexity {
     None,
     /// A few optional parameters and up to three distractors.
     Low,
-    /// The sizes that FTRL published: 1 to 15 tools, 15,600 characters on average and 26,200 at most.
+    /// The sizes that FTRL published: 1 to 15 tools, 15,200 characters on average and 26,200 at most.
     Published,
 }
 
@@ -122,6 +122,9 @@ impl FromStr for Complexity {
         UnknownName::find(name, &Self::ALL, Self::as_str)
     }
 }
+
+/// Number of rows of a run that names no other.
+pub const DEFAULT_ROWS: usize = 1_000;
 
 /// Largest number of tools of a row, as published.
 pub const MAX_TOOLS: usize = 15;
@@ -157,7 +160,7 @@ impl UnknownName {
 /// The options of a run. The same options and the same input make the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowOptions {
-    /// Number of verified rows. `usize::MAX` takes every question of a file.
+    /// Number of verified rows. Default [`DEFAULT_ROWS`]. `usize::MAX` takes every question of a file.
     pub count: usize,
     /// Seed of all draws.
     pub seed: u64,
@@ -172,7 +175,7 @@ pub struct RowOptions {
 impl Default for RowOptions {
     fn default() -> Self {
         Self {
-            count: 10_000,
+            count: DEFAULT_ROWS,
             seed: 0,
             scenarios: Scenario::ALL.to_vec(),
             max_calls: 11,

@@ -1,6 +1,6 @@
 //! Reads a file of facts: JSON lines with facts, and perhaps with the words for relations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -42,6 +42,8 @@ enum FactError {
     Json(#[from] serde_json::Error),
     #[error("`relation` is empty")]
     NoRelation,
+    #[error("no fact has the relation {0:?}; correct its name, or delete the line")]
+    Unused(String),
     #[error("{0:?} lacks {{}} for the subject")]
     Pattern(String),
     #[error("a fact needs `{0}`, a text that is not empty")]
@@ -65,6 +67,8 @@ enum FactError {
 /// Words for a relation, of a line without a subject.
 #[derive(Debug, Default)]
 struct Words {
+    /// The line, from 1.
+    line: usize,
     noun: Option<String>,
     ask: Vec<String>,
     tools: Vec<String>,
@@ -78,7 +82,7 @@ pub(crate) fn read_facts(path: &Path) -> Result<Facts, RowsError> {
     for (number, line) in (1..).zip(text.lines()) {
         if !line.trim().is_empty() {
             found
-                .add(line)
+                .add(number, line)
                 .map_err(|error| RowsError::line(path, number, &error))?;
         }
     }
@@ -87,6 +91,10 @@ pub(crate) fn read_facts(path: &Path) -> Result<Facts, RowsError> {
             path: path.to_owned(),
             problem: "no facts in it; write one JSON object a line",
         });
+    }
+    if let Some((relation, words)) = found.unused() {
+        let error = FactError::Unused(relation.clone());
+        return Err(RowsError::line(path, words.line, &error));
     }
     Ok(found.into_facts())
 }
@@ -102,7 +110,7 @@ struct Found {
 }
 
 impl Found {
-    fn add(&mut self, line: &str) -> Result<(), FactError> {
+    fn add(&mut self, number: usize, line: &str) -> Result<(), FactError> {
         let line: FactLine = serde_json::from_str(line)?;
         if line.relation.trim().is_empty() {
             return Err(FactError::NoRelation);
@@ -116,6 +124,7 @@ impl Found {
                 noun: line.noun,
                 ask: line.ask,
                 tools: line.tools,
+                line: number,
             };
             self.words.insert(line.relation, words);
             return Ok(());
@@ -142,15 +151,21 @@ impl Found {
         Ok(())
     }
 
-    /// The name of the relation between these kinds. The same name in the file is another relation between other kinds.
+    /// The name of the relation between these kinds: `price`, `product_price`, `product_price_2`. The same name in the file
+    /// is another relation between other kinds, or with another unit.
     fn relation(&mut self, spoken: String, kind: String, target: Target) -> String {
         let plain = identifier(&spoken);
-        let name = match self.relations.get(&plain) {
-            Some((_, other)) if other.kind != kind || other.target != target => {
-                format!("{}_{plain}", identifier(&kind))
-            }
-            _ => plain,
+        let with_kind = format!("{}_{plain}", identifier(&kind));
+        let numbered = (2..).map(|number| format!("{with_kind}_{number}"));
+        let fits = |name: &String| {
+            self.relations.get(name).is_none_or(|(said, other)| {
+                *said == spoken && other.kind == kind && other.target == target
+            })
         };
+        let mut names = [plain, with_kind.clone()].into_iter().chain(numbered);
+        let name = names
+            .find(fits)
+            .expect("there are more numbers than relations");
         let relation = || Relation {
             name: name.clone(),
             kind,
@@ -184,6 +199,13 @@ impl Found {
         }
         entity.article |= article;
         Ok(())
+    }
+
+    /// Words for a relation that no fact has.
+    fn unused(&self) -> Option<(&String, &Words)> {
+        let said: BTreeSet<&String> = self.relations.values().map(|(said, _)| said).collect();
+        let mut words = self.words.iter();
+        words.find(|(relation, _)| !said.contains(relation))
     }
 
     fn into_facts(self) -> Facts {
@@ -248,5 +270,68 @@ fn target(kind: &str, object: &str, unit: String) -> Result<Target, FactError> {
     } else {
         let object = object.to_owned();
         Err(FactError::Object { object, kind })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(lines: &[&str]) -> Result<Facts, RowsError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("facts.jsonl");
+        fs::write(&path, lines.join("\n")).unwrap();
+        read_facts(&path)
+    }
+
+    #[test]
+    fn relations_of_one_name_in_several_units_stay_apart() {
+        let price = |subject: &str, object: u32, unit: &str| {
+            format!(
+                r#"{{"subject": "{subject}", "subject_kind": "product", "relation": "price", "object": {object}, "object_kind": "number", "unit": "{unit}"}}"#
+            )
+        };
+        let lines = [
+            price("Anvil", 310, "dollars"),
+            price("Anvil", 290, "euros"),
+            price("Anvil", 48_000, "yen"),
+            price("Bolt", 510, "yen"),
+            price("Bolt", 330, "dollars"),
+        ];
+        let facts = read(&lines.each_ref().map(String::as_str)).unwrap();
+        let found: Vec<(&str, &str, Option<&str>)> = facts
+            .facts()
+            .iter()
+            .map(|fact| {
+                let relation = facts.relation(&fact.relation).unwrap();
+                (&*fact.object, &*fact.relation, relation.target.measure())
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("310", "price", Some("dollars")),
+                ("290", "product_price", Some("euros")),
+                ("48000", "product_price_2", Some("yen")),
+                ("510", "product_price_2", Some("yen")),
+                ("330", "price", Some("dollars")),
+            ]
+        );
+    }
+
+    #[test]
+    fn words_for_a_relation_that_no_fact_has_are_an_error_with_their_line() {
+        let fact = r#"{"subject": "Faust", "subject_kind": "work", "relation": "author", "object": "Goethe", "object_kind": "person"}"#;
+        let words = |relation: &str| {
+            format!(r#"{{"relation": "{relation}", "noun": "the writer of {{}}"}}"#)
+        };
+        let facts = read(&[&words("author"), fact]).unwrap();
+        let noun = facts.relations().next().map(|one| one.noun.as_str());
+        assert_eq!(noun, Some("the writer of {}"));
+        let error = read(&["", &words("auhtor"), fact]).unwrap_err().to_string();
+        assert!(
+            error.ends_with("facts.jsonl:2: no fact has the relation \"auhtor\"; correct its name, or delete the line"),
+            "{error}"
+        );
     }
 }

@@ -1,13 +1,14 @@
 //! The results of a run: rows in FTRL's form, tasks of each split, demonstrations, rejections and figures.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rlf_dialogue::split::Split;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::artefact::{self, Line, Raw, line};
+use super::artefact::{self, Line, Raw};
 use super::error::RowsError;
 use super::figures::Figures;
 use super::options::RowOptions;
@@ -16,6 +17,7 @@ use super::rejection::{Check, Finding, Rejection};
 use super::row::Row;
 use super::stage::Stage;
 use super::verification::Verdict;
+use crate::lines;
 
 /// Most findings that are told of one row.
 const MAX_FINDINGS: usize = 3;
@@ -58,7 +60,7 @@ pub(crate) fn write(output: &Path, options: &RowOptions) -> Result<Figures, Rows
                 continue;
             }
             figures.add(&row);
-            line(out, &ftrl_row(&row)).map_err(|source| RowsError::write(&path, source))?;
+            lines::write(out, &ftrl_row(&row)).map_err(|source| RowsError::write(&path, source))?;
         }
         Ok(())
     })?;
@@ -73,7 +75,7 @@ pub(crate) fn write(output: &Path, options: &RowOptions) -> Result<Figures, Rows
     let path = output.join("rejected.jsonl");
     artefact::write_with(&path, |out| {
         for rejection in &rejections {
-            line(out, rejection).map_err(|source| RowsError::write(&path, source))?;
+            lines::write(out, rejection).map_err(|source| RowsError::write(&path, source))?;
             figures.reject(rejection);
         }
         Ok(())
@@ -81,8 +83,9 @@ pub(crate) fn write(output: &Path, options: &RowOptions) -> Result<Figures, Rows
     figures.finish(options.count);
     let path = output.join("rows.json");
     artefact::write_with(&path, |out| {
-        let text = serde_json::to_string_pretty(&figures).unwrap_or_default();
-        writeln!(out, "{text}").map_err(|source| RowsError::write(&path, source))
+        let text = serde_json::to_string_pretty(&figures).map_err(io::Error::from);
+        text.and_then(|text| writeln!(out, "{text}"))
+            .map_err(|source| RowsError::write(&path, source))
     })?;
     Ok(figures)
 }
@@ -120,7 +123,7 @@ fn write_rows<T: Serialize>(
             let judged = judged?;
             if *kept == Some(split) {
                 let made = form(&judged.row()?, &judged.verified.verdict);
-                line(out, &made).map_err(|source| RowsError::write(path, source))?;
+                lines::write(out, &made).map_err(|source| RowsError::write(path, source))?;
             }
         }
         Ok(())

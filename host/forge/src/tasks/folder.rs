@@ -17,6 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rlf_dialogue::split::Split;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::PipelineError;
@@ -24,8 +25,9 @@ use super::options::TaskOptions;
 use super::output::{Format, PRACTICE};
 use super::record::{SCHEMA, TaskRecord};
 use super::rejection::{Rejected, Stage};
-use super::stage_file::FileError;
+use super::stage_file::{FileError, parsed};
 use super::suite::Suite;
+use crate::lines;
 
 /// The record of what a folder of tasks was made from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -272,29 +274,13 @@ pub(super) fn remove(removed: io::Result<()>, path: &Path) -> Result<(), FileErr
     }
 }
 
-fn read_lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, FileError> {
+fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, FileError> {
     let bytes = fs::read(path).map_err(FileError::io(path))?;
-    let lines = bytes.split(|byte| *byte == b'\n').enumerate();
-    lines
-        .filter(|(_, line)| !line.is_empty())
-        .map(|(number, line)| {
-            rlf_json::from_slice(line).map_err(|source| FileError::Line {
-                path: path.to_owned(),
-                line: number + 1,
-                source,
-            })
-        })
-        .collect()
+    parsed(path, &bytes).collect()
 }
 
 /// Writes rows as JSON lines.
 pub(super) fn write_lines<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), FileError> {
-    let write = |out: &mut dyn std::io::Write| {
-        for row in rows {
-            serde_json::to_writer(&mut *out, row)?;
-            out.write_all(b"\n")?;
-        }
-        Ok(())
-    };
+    let write = |out: &mut dyn io::Write| rows.iter().try_for_each(|row| lines::write(out, row));
     rlf_files::write_with(path, write).map_err(FileError::io(path))
 }

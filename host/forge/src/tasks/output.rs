@@ -28,6 +28,7 @@ use super::folder::remove;
 use super::record::TaskRecord;
 use super::stage_file::FileError;
 use super::suite::Suite;
+use crate::lines;
 
 pub use practised::Practised;
 pub use tasks::rows as task_rows;
@@ -63,11 +64,12 @@ impl Format {
     }
 
     /// The rows of a task.
+    #[allow(clippy::missing_panics_doc)] // All keys of rows are texts, so they can be written as JSON.
     pub fn rows(self, suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Value> {
         match self {
             Self::Tasks => task_rows(suite, task, naming)
                 .iter()
-                .map(|row| serde_json::to_value(row).unwrap_or_default())
+                .map(|row| serde_json::to_value(row).expect("all keys of a row are texts"))
                 .collect(),
             Self::Demonstrations => conversation::demonstrations(suite, task, naming),
             Self::Alpaca => alpaca::rows(suite, task),
@@ -134,8 +136,7 @@ pub fn write(
         let fill = |out: &mut dyn Write| {
             for task in of_part {
                 for row in format.rows(suite, task, naming) {
-                    serde_json::to_writer(&mut *out, &row)?;
-                    out.write_all(b"\n")?;
+                    lines::write(out, &row)?;
                     rows += 1;
                 }
             }

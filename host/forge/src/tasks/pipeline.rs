@@ -1,7 +1,8 @@
 //! The stages in order, on disk: `rlf-host forge tasks`.
 //!
 //! Each stage reads what the stage before it made, and has one line for each candidate. A run that was stopped goes on
-//! where it was, and gives the same files as one that was not. [`Folder`] has the files.
+//! where it was, and gives the same files as one that was not. Only the lines of `6-texts.jsonl` are in the order in which
+//! a language model answered. [`Folder`] has the files.
 
 use std::collections::BTreeMap;
 use std::error::Error;

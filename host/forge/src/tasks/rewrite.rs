@@ -6,7 +6,8 @@
 //! found. After the last round, the task keeps the words of the grammar, and counts as such.
 //!
 //! Each answer is on disk the moment it arrives, and so is the end of each task. So nothing is asked twice, and whatever
-//! stops a run, the same run goes on from there.
+//! stops a run, the same run goes on from there. The results are in the order in which they arrived, which may differ
+//! from run to run. The tasks do not depend on it.
 //!
 //! | looking for | module |
 //! |---|---|
@@ -260,8 +261,8 @@ impl Rewriter<'_> {
         let last = Mutex::new(Fault::form("no answer"));
         let result = self.texts(task, question, running, &last).await;
         let (turns, refused) = match result {
-            Ok(turns) => (turns, None),
-            Err(RewriteError::Ask(AskError::Unusable { why, .. })) => {
+            Ok(Ok(turns)) => (turns, None),
+            Ok(Err(why)) => {
                 let last = last.into_inner().unwrap_or_else(PoisonError::into_inner);
                 (Vec::new(), Some((last.kind.to_owned(), why.to_string())))
             }
@@ -278,14 +279,14 @@ impl Rewriter<'_> {
         Ok(Some((task.candidate, ended)))
     }
 
-    /// The words of each turn. `last` becomes what was wrong with the last text.
+    /// The words of each turn, or the reason why the last text cannot be used. `last` becomes what was wrong with it.
     async fn texts(
         &self,
         task: &TaskRecord,
         mut question: Question,
         running: &Running<'_>,
         last: &Mutex<Fault>,
-    ) -> Result<Vec<String>, RewriteError> {
+    ) -> Result<Result<Vec<String>, Unusable>, RewriteError> {
         let graph = self.maker.graph(task.servers.keys())?;
         let remember = |faults: &[Fault]| {
             if let Some(first) = faults.first() {
@@ -305,26 +306,22 @@ impl Rewriter<'_> {
                             Unusable::new(listed(&faults))
                         })
                 });
-                accepted.await?
+                match accepted.await {
+                    Err(AskError::Unusable { why, .. }) => return Ok(Err(why)),
+                    found => found?,
+                }
             };
             let unsolved = self.solved(&rewritten, running).await?;
             let Some(unsolved) = unsolved else {
                 let turns = rewritten.turns.into_iter();
-                return Ok(turns.map(|turn| turn.query).collect());
+                return Ok(Ok(turns.map(|turn| turn.query).collect()));
             };
             let fault = Fault::unsolved(&unsolved);
             remember(std::slice::from_ref(&fault));
             let why = Unusable::new(listed(&[fault]));
             round += 1;
             if round > self.options.rounds {
-                let stage = question.stage.clone();
-                let file = running.asker.answers.file(&stage, "");
-                return Err(RewriteError::Ask(AskError::Unusable {
-                    stage,
-                    attempts: round,
-                    why,
-                    file,
-                }));
+                return Ok(Err(why));
             }
             question = again(&question, round, &answer, &why);
         }

@@ -3,14 +3,14 @@
 //! After a crash, a last line without an end is cut off, and the stage goes on from there.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::rejection::Rejection;
+use crate::lines;
 
 /// A file of a folder of tasks cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +44,20 @@ impl FileError {
     }
 }
 
+/// The lines of a file, parsed.
+pub(super) fn parsed<T: DeserializeOwned>(
+    path: &Path,
+    bytes: &[u8],
+) -> impl Iterator<Item = Result<T, FileError>> {
+    lines::numbered(bytes).map(|(line, text)| {
+        rlf_json::from_slice(text).map_err(|source| FileError::Line {
+            path: path.to_owned(),
+            line,
+            source,
+        })
+    })
+}
+
 /// The line of a candidate: the thing that the stage made, or the reason why not.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,35 +73,16 @@ struct Line<T> {
 #[derive(Debug)]
 pub(super) struct StageFile<T> {
     path: PathBuf,
-    file: Option<File>,
     results: BTreeMap<u64, Result<T, Rejection>>,
 }
 
 impl<T: Serialize + DeserializeOwned> StageFile<T> {
     /// Reads what is there.
     pub(super) fn open(path: PathBuf) -> Result<Self, FileError> {
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(FileError::io(&path)(error)),
-        };
-        let whole = bytes
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
-        if whole < bytes.len() {
-            let file = OpenOptions::new().write(true).open(&path);
-            file.and_then(|file| file.set_len(whole as u64))
-                .map_err(FileError::io(&path))?;
-        }
+        let bytes = lines::whole(&path).map_err(FileError::io(&path))?;
         let mut results = BTreeMap::new();
-        let lines = bytes[..whole].split(|byte| *byte == b'\n');
-        for (number, line) in lines.filter(|line| !line.is_empty()).enumerate() {
-            let line: Line<T> = rlf_json::from_slice(line).map_err(|source| FileError::Line {
-                path: path.clone(),
-                line: number + 1,
-                source,
-            })?;
+        for line in parsed::<Line<T>>(&path, &bytes) {
+            let line = line?;
             let result = match (line.made, line.rejected) {
                 (Some(made), _) => Ok(made),
                 (None, Some(rejected)) => Err(rejected),
@@ -95,11 +90,7 @@ impl<T: Serialize + DeserializeOwned> StageFile<T> {
             };
             results.insert(line.candidate, result);
         }
-        Ok(Self {
-            path,
-            file: None,
-            results,
-        })
+        Ok(Self { path, results })
     }
 
     /// The result for a candidate, if the stage was there.
@@ -119,31 +110,27 @@ impl<T: Serialize + DeserializeOwned> StageFile<T> {
         &mut self,
         results: Vec<(u64, Result<T, Rejection>)>,
     ) -> Result<(), FileError> {
-        let fail = FileError::io(&self.path);
-        let mut text = Vec::new();
-        for (candidate, result) in &results {
-            let line = Line {
-                candidate: *candidate,
-                made: result.as_ref().ok(),
-                rejected: result.as_ref().err().cloned(),
-            };
-            if let Err(error) = serde_json::to_writer(&mut text, &line) {
-                return Err(fail(error.into()));
-            }
-            text.push(b'\n');
-        }
-        let path = &self.path;
-        let write = |file: &mut Option<File>| {
-            if file.is_none() {
-                *file = Some(OpenOptions::new().create(true).append(true).open(path)?);
-            }
-            match file {
-                Some(file) => file.write_all(&text),
-                None => Ok(()),
-            }
-        };
-        write(&mut self.file).map_err(fail)?;
+        let made = results.iter().map(|(candidate, result)| Line {
+            candidate: *candidate,
+            made: result.as_ref().ok(),
+            rejected: result.as_ref().err().cloned(),
+        });
+        lines::append(&self.path, made).map_err(FileError::io(&self.path))?;
         self.results.extend(results);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_line_even_after_empty_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stage.jsonl");
+        std::fs::write(&path, "{\"candidate\":1,\"made\":2}\n\n\n{}\n").unwrap();
+        let error = StageFile::<u32>::open(path).unwrap_err();
+        assert!(matches!(error, FileError::Line { line: 4, .. }), "{error}");
     }
 }

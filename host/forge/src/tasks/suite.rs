@@ -193,7 +193,8 @@ fn described(program: &Program, domain: String) -> Described {
         .filter(|definition| definition.hints.read_only)
         .map(|definition| definition.name.clone())
         .collect();
-    let text = serde_json::to_string(specification).unwrap_or_default();
+    let text = serde_json::to_string(specification);
+    let text = text.expect("all keys of a specification are texts");
     Described {
         name: specification.name.clone(),
         domain,

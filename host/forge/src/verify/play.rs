@@ -4,6 +4,7 @@ use rlf_dialogue::message::{Content, plain_text};
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall};
 use rlf_environments::session::EnvironmentSession;
 use rlf_plugins::turn::TurnContext;
+use rlf_specification::UNDONE;
 use serde_json::{Map, Value};
 
 /// A call and its end.
@@ -28,6 +29,11 @@ impl Played {
             self.ended,
             Ended::Ok | Ended::Failed | Ended::InvalidArguments
         )
+    }
+
+    /// True if a specification refused the call because it would break a rule.
+    pub(crate) fn is_undone(&self) -> bool {
+        self.ended != Ended::Ok && self.text.starts_with(UNDONE)
     }
 }
 
@@ -65,5 +71,29 @@ pub(crate) async fn call(
         text,
         state: outcome.state,
         detail: outcome.detail.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_refusal_that_begins_with_the_words_of_a_specification_says_that_a_rule_would_break() {
+        for (ended, before, expected) in [
+            (Ended::Failed, "", true),
+            (Ended::Ok, "", false),
+            (Ended::Failed, "The note says: ", false),
+        ] {
+            let played = Played {
+                ended,
+                text: format!("{before}{UNDONE}it breaks the rule `x`"),
+                result: None,
+                structured: false,
+                state: None,
+                detail: String::new(),
+            };
+            assert_eq!(played.is_undone(), expected, "{played:?}");
+        }
     }
 }

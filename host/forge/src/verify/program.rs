@@ -18,7 +18,7 @@ pub async fn verify_program(
     effort: Effort,
 ) -> Report {
     let starts = Start::for_program(program, seeds);
-    let mut report = super::verify(environments, environment, &starts, effort).await;
+    let mut report = super::play_all(environments, environment, true, &starts, effort).await;
     report.environment.clone_from(&program.specification().name);
     report.add_walks(program, effort.seed);
     report

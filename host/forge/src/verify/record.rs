@@ -1,7 +1,7 @@
 //! A record of verdicts, so that what was verified before and has not changed need not be verified again.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::lines;
+
 /// Largest size of a record.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// A record cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("the record {path}: {source}")]
+#[error("cannot read or write the record {path}: {source}")]
 pub struct RecordError {
     path: PathBuf,
     source: io::Error,
@@ -25,7 +27,6 @@ pub struct RecordError {
 #[derive(Debug)]
 pub struct Record {
     path: PathBuf,
-    file: File,
     verdicts: BTreeMap<String, Value>,
 }
 
@@ -42,14 +43,13 @@ impl Record {
             path: path.to_owned(),
             source,
         };
-        let text = match rlf_files::read_text(path, MAX_BYTES) {
-            Ok(text) => text,
-            Err(source) if source.kind() == io::ErrorKind::NotFound => String::new(),
+        let bytes = match rlf_files::read(path, MAX_BYTES) {
+            Ok(bytes) => bytes,
+            Err(source) if source.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(error(source)),
         };
-        let lines = text
-            .lines()
-            .filter_map(|line| rlf_json::from_str::<Line<Value>>(line).ok());
+        let lines = lines::numbered(&bytes)
+            .filter_map(|(_, line)| rlf_json::from_slice::<Line<Value>>(line).ok());
         let verdicts = lines.map(|Line { key, verdict }| (key, verdict)).collect();
         let mut options = OpenOptions::new();
         let mut file = options
@@ -57,17 +57,18 @@ impl Record {
             .append(true)
             .open(path)
             .map_err(error)?;
-        if !text.is_empty() && !text.ends_with('\n') {
+        // What was cut off stays, because the operator may have named another file by mistake.
+        if !bytes.is_empty() && !bytes.ends_with(b"\n") {
             file.write_all(b"\n").map_err(error)?;
         }
         Ok(Self {
             path: path.to_owned(),
-            file,
             verdicts,
         })
     }
 
-    /// The key of something: the hash of its parts, and of this program's version.
+    /// The key of something: the hash of its parts, and of this program's version. The parts are everything that the
+    /// verdict depends on: the specification, the effort, the component that plays it, and the limits of the sandbox.
     pub fn key(parts: &[&str]) -> String {
         let mut hasher = blake3::Hasher::new();
         for part in parts.iter().chain(&[env!("CARGO_PKG_VERSION")]) {
@@ -88,9 +89,7 @@ impl Record {
             key: key.to_owned(),
             verdict,
         };
-        let written = serde_json::to_string(&line).map_err(io::Error::from);
-        let written = written.and_then(|line| self.file.write_all((line + "\n").as_bytes()));
-        written.map_err(|source| RecordError {
+        lines::append(&self.path, [line]).map_err(|source| RecordError {
             path: self.path.clone(),
             source,
         })
@@ -110,12 +109,9 @@ mod tests {
         let mut record = Record::open(&path).unwrap();
         assert_eq!(record.get::<u32>(&first), None);
         record.add(&first, &7).unwrap();
-        // The program was stopped while it wrote.
-        std::fs::write(
-            &path,
-            std::fs::read_to_string(&path).unwrap() + "{\"key\":\"x",
-        )
-        .unwrap();
+        // The program was stopped while it wrote a character of two bytes.
+        let cut = [&std::fs::read(&path).unwrap(), &b"{\"key\":\"\xc3"[..]].concat();
+        std::fs::write(&path, cut).unwrap();
         let mut record = Record::open(&path).unwrap();
         assert_eq!(record.get::<u32>(&first), Some(7));
         record.add(&second, &8).unwrap();
@@ -124,6 +120,10 @@ mod tests {
             (record.get::<u32>(&first), record.get::<u32>(&second)),
             (Some(7), Some(8))
         );
-        assert!(Record::open(folder.path()).is_err());
+        let error = Record::open(folder.path()).unwrap_err().to_string();
+        assert!(
+            error.starts_with("cannot read or write the record "),
+            "{error}"
+        );
     }
 }

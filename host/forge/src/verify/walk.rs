@@ -7,7 +7,7 @@ use rlf_dialogue::tool::{Ended, ToolDefinition};
 use rlf_environments::environments::{Environments, OpenError};
 use rlf_environments::session::EnvironmentSession;
 use rlf_random::Key;
-use rlf_specification::{UNDONE, has_word};
+use rlf_specification::has_word;
 use serde_json::{Map, Value, json};
 
 use super::Start;
@@ -40,6 +40,8 @@ pub(super) struct Trail {
 pub(super) struct Walk<'a> {
     pub(super) environments: &'a Environments,
     pub(super) name: &'a str,
+    /// True if the environment is a specification, whose rules the player checks.
+    pub(super) is_specification: bool,
     pub(super) start: &'a Start,
     pub(super) key: Key,
     pub(super) calls: usize,
@@ -182,7 +184,7 @@ impl Walk<'_> {
                 format!("{json} ended as {ended}: {detail}"),
                 "handle these arguments",
             );
-        } else if played.text.contains(UNDONE) {
+        } else if self.is_specification && played.is_undone() {
             found(
                 FindingKind::BreaksRule,
                 call_and_result,

@@ -1,11 +1,13 @@
 //! Vectors on disk: a file for each model, with a line for each text.
 
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use crate::lines;
 
 /// Hexadecimal digits of the model's identity in a file's name.
 const DIGITS: usize = 16;
@@ -74,31 +76,19 @@ impl Vectors {
     pub fn open(folder: &Path, identity: &str) -> Result<Self, VectorError> {
         let hash = blake3::hash(identity.as_bytes()).to_hex();
         let path = folder.join(format!("{}.jsonl", &hash[..DIGITS]));
-        let bytes = match fs::read(&path) {
+        let bytes = match lines::whole(&path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(VectorError::Io { path, source }),
         };
-        let whole = bytes
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
-        if whole < bytes.len() {
-            let file = OpenOptions::new().write(true).open(&path);
-            if let Err(source) = file.and_then(|file| file.set_len(whole as u64)) {
-                return Err(VectorError::Io { path, source });
-            }
-        }
         let mut all = Self {
             path,
             by_text: HashMap::new(),
             dimension: None,
         };
-        let lines = bytes[..whole].split(|byte| *byte == b'\n');
-        for (number, line) in lines.filter(|line| !line.is_empty()).enumerate() {
-            all.read(line).map_err(|why| VectorError::Line {
+        for (line, text) in lines::numbered(&bytes) {
+            all.read(text).map_err(|why| VectorError::Line {
                 path: all.path.clone(),
-                line: number + 1,
+                line,
                 why,
             })?;
         }
@@ -140,12 +130,7 @@ impl Vectors {
         texts: &[String],
         vectors: Vec<Vec<f32>>,
     ) -> Result<(), VectorError> {
-        let io = |source| VectorError::Io {
-            path: self.path.clone(),
-            source,
-        };
-        let mut lines = Vec::new();
-        for (text, vector) in texts.iter().zip(&vectors) {
+        for vector in &vectors {
             let wanted = *self.dimension.get_or_insert(vector.len());
             if vector.len() != wanted {
                 return Err(VectorError::Dimension {
@@ -154,24 +139,38 @@ impl Vectors {
                     got: vector.len(),
                 });
             }
-            let line = Line {
-                text: text.clone(),
-                vector: vector.clone(),
-            };
-            serde_json::to_writer(&mut lines, &line).map_err(|error| io(error.into()))?;
-            lines.push(b'\n');
         }
+        let new = texts.iter().zip(&vectors).map(|(text, vector)| Line {
+            text: text.clone(),
+            vector: vector.clone(),
+        });
         let folder = self.path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)
-            .and_then(|()| {
-                let file = OpenOptions::new()
-                    .create(true)
-                    .append(true)
-                    .open(&self.path);
-                file?.write_all(&lines)
-            })
-            .map_err(io)?;
+            .and_then(|()| lines::append(&self.path, new))
+            .map_err(|source| VectorError::Io {
+                path: self.path.clone(),
+                source,
+            })?;
         self.by_text.extend(texts.iter().cloned().zip(vectors));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_line_even_after_empty_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut vectors = Vectors::open(folder.path(), "model").unwrap();
+        vectors.add(&["a".to_owned()], vec![vec![1.0]]).unwrap();
+        let text = fs::read_to_string(vectors.path()).unwrap();
+        fs::write(vectors.path(), format!("{text}\n[]\n{text}")).unwrap();
+        let error = Vectors::open(folder.path(), "model").unwrap_err();
+        assert!(
+            matches!(error, VectorError::Line { line: 3, .. }),
+            "{error}"
+        );
     }
 }

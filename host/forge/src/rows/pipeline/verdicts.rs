@@ -10,7 +10,8 @@ use rlf_interpreters::interpreter::Interpreter;
 
 use super::Progress;
 use super::stages::Stages;
-use crate::rows::artefact::{self, Header, Raw, line};
+use crate::lines;
+use crate::rows::artefact::{self, Header, Raw};
 use crate::rows::error::RowsError;
 use crate::rows::options::RowOptions;
 use crate::rows::results::Verified;
@@ -50,13 +51,13 @@ pub(super) async fn verify(
     out.set_len(kept.bytes).map_err(failed)?;
     out.seek(SeekFrom::End(0)).map_err(failed)?;
     if kept.bytes == 0 {
-        line(&mut out, &header()).map_err(failed)?;
+        lines::write(&mut out, &header()).map_err(failed)?;
     }
     progress(Progress::VerificationBegins { kept: kept.rows });
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let deployed = &deployed;
-    let lines = artefact::raw_items(deployed)?.skip(kept.rows);
-    let mut verdicts = futures_util::stream::iter(lines)
+    let rows = artefact::raw_items(deployed)?.skip(kept.rows);
+    let mut verdicts = futures_util::stream::iter(rows)
         .map(|line| async move {
             let line = line?;
             let row: Row = line.item(deployed)?;
@@ -79,7 +80,7 @@ pub(super) async fn verify(
         kept.rows += 1;
         // One write for each line: another process never reads half of one, unless the machine stops.
         let mut text = Vec::new();
-        line(&mut text, &verified).map_err(failed)?;
+        lines::write(&mut text, &verified).map_err(failed)?;
         out.write_all(&text).map_err(failed)?;
         if kept.rows % PROGRESS == 0 {
             progress(kept.progress());
@@ -123,24 +124,25 @@ impl Kept {
         }
         let file = File::open(path).map_err(|source| RowsError::read(path, source))?;
         let mut reader = BufReader::new(file);
-        let mut text = String::new();
+        // A line that was cut off may end inside a character.
+        let mut text = Vec::new();
         let mut kept = Self::default();
-        let mut next = |text: &mut String| {
+        let mut next = |text: &mut Vec<u8>| {
             text.clear();
-            let read = reader.read_line(text);
+            let read = reader.read_until(b'\n', text);
             read.map_err(|source| RowsError::read(path, source))
         };
         kept.bytes += next(&mut text)? as u64;
         let mut rows = artefact::raw_items(deployed)?;
         loop {
             let bytes = next(&mut text)?;
-            let Ok(verified) = serde_json::from_str::<Verified>(&text) else {
+            let Ok(verified) = serde_json::from_slice::<Verified>(&text) else {
                 break;
             };
             let Some(row) = rows.next() else {
                 break;
             };
-            if !text.ends_with('\n') || row_hash(&row?) != verified.row {
+            if !text.ends_with(b"\n") || row_hash(&row?) != verified.row {
                 break;
             }
             kept.bytes += bytes as u64;
@@ -148,5 +150,40 @@ impl Kept {
             kept.accepted += usize::from(verified.verdict.findings.is_empty());
         }
         Ok(Some(kept))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_verdict_that_was_cut_inside_a_character_is_made_again_and_those_before_it_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (deployed, path) = (folder.path().join("5.jsonl"), folder.path().join("6.jsonl"));
+        let rows = ["{\"item\":1}", "{\"item\":2}"];
+        fs::write(&deployed, format!("{{}}\n{}\n{}\n", rows[0], rows[1])).unwrap();
+        let verdict = |row: &str, reason: &str| {
+            let finding = json!({"check": "leak", "reason": reason});
+            json!({
+                "id": "a", "row": artefact::key(&[row]),
+                "verdict": {"findings": [finding], "results": [], "calls": 1},
+            })
+        };
+        let mut whole = Vec::new();
+        lines::write(&mut whole, &header()).unwrap();
+        lines::write(&mut whole, &verdict(rows[0], "")).unwrap();
+        let first = whole.len() as u64;
+        lines::write(&mut whole, &verdict(rows[1], "\u{e9}")).unwrap();
+        let cut = whole.iter().position(|byte| *byte == 0xc3).unwrap() + 1;
+        for (kept, expected) in [(whole.len(), (2, whole.len() as u64)), (cut, (1, first))] {
+            fs::write(&path, &whole[..kept]).unwrap();
+            let kept = Kept::read(&path, &deployed).unwrap().unwrap();
+            assert_eq!((kept.rows, kept.bytes), expected);
+        }
     }
 }

@@ -1,5 +1,8 @@
 //! Names of tools, parameters and entities as ordinary words.
 
+pub(super) use crate::english::with_article;
+pub(in crate::tasks) use crate::english::{is_plural, singular};
+
 /// The words of a name: `savings_account` and `SavingsAccount` are `savings account`.
 pub fn spaced(name: &str) -> String {
     let mut words = String::with_capacity(name.len() + 4);
@@ -74,37 +77,6 @@ pub(super) fn label(name: &str) -> String {
     words.strip_suffix(" id").unwrap_or(&words).to_owned()
 }
 
-/// True if words name several things: `seats`, but not `status`.
-pub(in crate::tasks) fn is_plural(words: &str) -> bool {
-    words.len() > 3
-        && words.ends_with('s')
-        && !["ss", "us", "is"].iter().any(|end| words.ends_with(end))
-}
-
-/// One of several things: `copies` is `copy`.
-pub(in crate::tasks) fn singular(words: &str) -> String {
-    if !is_plural(words) {
-        return words.to_owned();
-    }
-    match words.strip_suffix("ies") {
-        Some(stem) => format!("{stem}y"),
-        None => words[..words.len() - 1].to_owned(),
-    }
-}
-
-/// Words with `a` or `an` before them.
-pub(super) fn with_article(words: &str) -> String {
-    let is_vowel = words.starts_with(['a', 'e', 'i', 'o', 'u']);
-    let is_spoken_otherwise = ["use", "uni", "one"]
-        .iter()
-        .any(|start| words.starts_with(start));
-    if is_vowel && !is_spoken_otherwise || words.starts_with("hour") {
-        format!("an {words}")
-    } else {
-        format!("a {words}")
-    }
-}
-
 /// A text with a small first letter, unless it begins with an abbreviation.
 pub(super) fn lowered(text: &str) -> String {
     let mut letters = text.chars();
@@ -137,11 +109,5 @@ mod tests {
         assert_eq!(noun("Clinic.waiting_number"), "waiting number");
         assert_eq!(label("member_id"), "member");
         assert_eq!(label("left"), "amount left");
-        assert_eq!(singular("copies"), "copy");
-        assert_eq!(singular("seats"), "seat");
-        assert_eq!(singular("status"), "status");
-        assert_eq!(with_article("open amount"), "an open amount");
-        assert_eq!(with_article("hour"), "an hour");
-        assert_eq!(with_article("user"), "a user");
     }
 }
