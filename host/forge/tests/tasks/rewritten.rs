@@ -441,6 +441,11 @@ async fn an_endpoint_that_fails_or_stalls_loses_nothing() {
     let end = rewrite(&suite, &mut whole, &model, limits(), folder.path()).await;
     assert_eq!((end.written, end.unanswered), (40, 0));
     assert_eq!(model.asked().len(), 40 - report.written);
+    // The order in which answers arrive changes no task.
+    let straight = tempfile::tempdir().unwrap();
+    let mut at_once = grammar.clone();
+    rewrite(&suite, &mut at_once, &model, limits(), straight.path()).await;
+    assert_eq!(whole, at_once);
 }
 
 #[tokio::test]

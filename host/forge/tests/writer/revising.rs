@@ -230,7 +230,10 @@ async fn a_failure_half_way_loses_no_answer() {
 async fn time_and_tokens_end_the_rounds_and_the_same_request_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let opener = NoPlugins(NotOpened::Faulty);
-    let model = script(&misspelt(SPECIFICATION), vec![Act::Stalls]);
+    // The time begins with the first question that has no answer on disk: the one that stalls.
+    let model = script(&misspelt(SPECIFICATION), vec![]);
+    write(&model, 0, folder.path()).await.unwrap();
+    let model = Scripted::new(vec![Act::Stalls]);
     let written = write_with(&model, 3, folder.path(), hurried(), &opener).await;
     let written = written.unwrap();
     assert_eq!((written.stop, written.rounds.len()), (Stop::Time, 1));

@@ -89,10 +89,10 @@ pub(crate) fn asker<'a>(model: &'a Scripted, folder: &Path) -> Asker<'a> {
     }
 }
 
-/// Limits with a short time.
+/// Limits with a short time, which begins with the first question.
 pub(crate) fn hurried() -> Limits {
     Limits {
-        time: Duration::from_millis(200),
+        time: Duration::from_secs(1),
         ..Limits::default()
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use rlf_forge::rows::Stage;
-use rlf_forge::rows::options::{Complexity, Scenario};
+use rlf_forge::rows::options::{Complexity, DEFAULT_ROWS, Scenario};
 
 use super::model::ForgeAsker;
 
@@ -18,7 +18,7 @@ pub(crate) struct ForgeRows {
     #[arg(long, short, value_name = "DIR", required_unless_present_any = ["dry_run", "write_prompts"])]
     pub(crate) output: Option<PathBuf>,
     /// Number of verified rows
-    #[arg(long, default_value_t = 1_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_ROWS))]
+    #[arg(long, default_value_t = DEFAULT_ROWS, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_ROWS))]
     pub(crate) count: usize,
     /// Seed of all draws
     #[arg(long, default_value_t = 0)]

@@ -27,7 +27,10 @@ pub(super) fn run(options: &GroupOptions, settings: &ForgeVerify) -> anyhow::Res
         settings.record.is_none() || !settings.no_play,
         "--record keeps what was played, and --no-play plays nothing; leave one of them out"
     );
+    let added = options.plugins.plugins.as_deref();
     let mut record = settings.record.as_deref().map(Record::open).transpose()?;
+    let component = record.as_ref().map(|_| specified::component(added));
+    let component = component.transpose()?;
     let mut verdicts = Verdicts::new(files.len(), options.json);
     let mut playables: Vec<Playable> = Vec::new();
     let mut others: Vec<(usize, &Path)> = Vec::new();
@@ -36,13 +39,13 @@ pub(super) fn run(options: &GroupOptions, settings: &ForgeVerify) -> anyhow::Res
             others.push((place, file));
             continue;
         }
-        match specified::prepare(place, file, settings, record.as_ref()) {
+        let known = record.as_ref().zip(component.as_deref());
+        match specified::prepare(place, file, settings, &operator, known) {
             Ok(Prepared::Done(verdict)) => verdicts.add(place, verdict),
             Ok(Prepared::ToPlay(playable)) => playables.push(playable),
             Err(error) => verdicts.add(place, Verdict::failed(file, &error)),
         }
     }
-    let added = options.plugins.plugins.as_deref();
     let player = Player {
         added,
         operator: &operator,

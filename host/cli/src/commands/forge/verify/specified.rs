@@ -1,5 +1,6 @@
 //! Playing specifications: many are loaded as one plugin, and several are played at once.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use super::verdict::Verdict;
 use crate::arguments::{ForgeVerify, PluginBindings};
 use crate::commands::env::{Found, find};
 use crate::operator::Operator;
+use crate::plugins::sources;
 
 /// Largest number of specifications that are loaded at once.
 const MAX_LOADED: usize = 100;
@@ -27,7 +29,7 @@ pub(super) struct Playable {
     pub(super) file: PathBuf,
     /// The warnings of the static checks.
     pub(super) findings: Vec<Finding>,
-    /// Its key in the record.
+    /// Its key in the record. Empty without one.
     pub(super) key: String,
     text: String,
     program: Arc<Program>,
@@ -52,12 +54,20 @@ pub(super) enum Prepared {
     ToPlay(Playable),
 }
 
-/// Checks a specification without playing it, and looks for it in the record.
+/// The BLAKE3 hash of the component that plays specifications.
+pub(super) fn component(added: Option<&Path>) -> anyhow::Result<String> {
+    let identity = sources(added).identify(&BTreeMap::new(), "specified")?;
+    Ok(identity.component.hash)
+}
+
+/// Checks a specification without playing it, and looks for it in the record. `component` is the hash of the component
+/// that would play it.
 pub(super) fn prepare(
     place: usize,
     file: &Path,
     settings: &ForgeVerify,
-    record: Option<&Record>,
+    operator: &Operator,
+    record: Option<(&Record, &str)>,
 ) -> anyhow::Result<Prepared> {
     let text = rlf_files::read_text(file, rlf_files::MAX_TEXT_BYTES)
         .with_context(|| format!("cannot read {}", file.display()))?;
@@ -71,18 +81,27 @@ pub(super) fn prepare(
         "{} calls, {} walks, {} seeds, seed {}",
         settings.calls, settings.walks, settings.seeds, settings.seed
     );
-    let key = Record::key(&[&text, &how]);
-    if let Some(verdict) = record.and_then(|record| record.get::<Verdict>(&key)) {
-        return Ok(Prepared::Done(verdict.recorded(file)));
-    }
-    Ok(Prepared::ToPlay(Playable {
+    let mut playable = Playable {
         place,
         file: file.to_owned(),
         findings,
-        key,
+        key: String::new(),
         text,
         program: Arc::new(program),
-    }))
+    };
+    if let Some((record, component)) = record {
+        let grants = operator.grants_by_name.get(&playable.alias());
+        let limits = serde_json::to_string(&(
+            grants.cloned().unwrap_or_default(),
+            &operator.sandbox,
+            &operator.environments,
+        ))?;
+        playable.key = Record::key(&[&playable.text, &how, component, &limits]);
+        if let Some(verdict) = record.get::<Verdict>(&playable.key) {
+            return Ok(Prepared::Done(verdict.recorded(file)));
+        }
+    }
+    Ok(Prepared::ToPlay(playable))
 }
 
 /// The means of playing specifications.
