@@ -4,7 +4,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
 
 use super::similarity::{Score, Similarity, Wording};
-use crate::english::singular;
 
 /// Weight of the name. The description has the rest.
 const NAME_WEIGHT: f64 = 0.7;
@@ -103,7 +102,7 @@ pub(crate) fn words(text: &str) -> Vec<String> {
     for character in text.chars() {
         let starts = character.is_uppercase() && after_small;
         if (starts || !character.is_alphanumeric()) && !word.is_empty() {
-            words.push(singular(&std::mem::take(&mut word)));
+            words.push(stem(std::mem::take(&mut word)));
         }
         if character.is_alphanumeric() {
             word.extend(character.to_lowercase());
@@ -111,9 +110,27 @@ pub(crate) fn words(text: &str) -> Vec<String> {
         after_small = character.is_lowercase() || character.is_numeric();
     }
     if !word.is_empty() {
-        words.push(singular(&word));
+        words.push(stem(word));
     }
     words
+}
+
+/// The stem of a word, which is compared and never shown: `copies` is `copy`, `ids` is `id`; `address` and `status` stay.
+/// Other stems make other edges, and so other tasks of the same seed. Words that people read are in `english`.
+fn stem(word: String) -> String {
+    if word.len() > 4
+        && let Some(stem) = word.strip_suffix("ies")
+    {
+        return format!("{stem}y");
+    }
+    let stays = STOP_WORDS.contains(&word.as_str())
+        || ["ss", "us", "is"]
+            .iter()
+            .any(|ending| word.ends_with(ending));
+    match word.strip_suffix('s') {
+        Some(stem) if stem.len() > 1 && !stays => stem.to_owned(),
+        _ => word,
+    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rlf_dialogue::split::Split;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::folder::remove;
 use super::record::TaskRecord;
@@ -67,9 +67,10 @@ impl Format {
     #[allow(clippy::missing_panics_doc)] // All keys of rows are texts, so they can be written as JSON.
     pub fn rows(self, suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Value> {
         match self {
+            // All keys of a row are texts, so every row has a JSON form.
             Self::Tasks => task_rows(suite, task, naming)
                 .iter()
-                .map(|row| serde_json::to_value(row).expect("all keys of a row are texts"))
+                .map(|row| json!(row))
                 .collect(),
             Self::Demonstrations => conversation::demonstrations(suite, task, naming),
             Self::Alpaca => alpaca::rows(suite, task),
