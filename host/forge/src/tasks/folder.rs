@@ -25,7 +25,7 @@ use super::options::TaskOptions;
 use super::output::{Format, PRACTICE};
 use super::record::{SCHEMA, TaskRecord};
 use super::rejection::{Rejected, Stage};
-use super::stage_file::{FileError, parsed};
+use super::stage_file::{FileError, parsed, remove};
 use super::suite::Suite;
 use crate::lines;
 
@@ -263,14 +263,6 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     match listed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         listed => listed.map_err(FileError::io(folder)),
-    }
-}
-
-/// The outcome of deleting something that need not be there.
-pub(super) fn remove(removed: io::Result<()>, path: &Path) -> Result<(), FileError> {
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::io(path)(error)),
-        _ => Ok(()),
     }
 }
 

@@ -24,9 +24,8 @@ use std::path::{Path, PathBuf};
 use rlf_dialogue::split::Split;
 use serde_json::{Value, json};
 
-use super::folder::remove;
 use super::record::TaskRecord;
-use super::stage_file::FileError;
+use super::stage_file::{FileError, remove};
 use super::suite::Suite;
 use crate::lines;
 
@@ -64,7 +63,6 @@ impl Format {
     }
 
     /// The rows of a task.
-    #[allow(clippy::missing_panics_doc)] // All keys of rows are texts, so they can be written as JSON.
     pub fn rows(self, suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Value> {
         match self {
             // All keys of a row are texts, so every row has a JSON form.

@@ -44,6 +44,14 @@ impl FileError {
     }
 }
 
+/// The outcome of deleting something that need not be there.
+pub(super) fn remove(removed: io::Result<()>, path: &Path) -> Result<(), FileError> {
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::io(path)(error)),
+        _ => Ok(()),
+    }
+}
+
 /// The lines of a file, parsed.
 pub(super) fn parsed<T: DeserializeOwned>(
     path: &Path,

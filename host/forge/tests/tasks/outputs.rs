@@ -306,21 +306,15 @@ fn demonstrations_show_no_environment_of_practice() {
     let practised = Practised::draw(&tasks, 0.4);
     let folder = tempfile::tempdir().unwrap();
     let naming = Naming::default();
+    let server = |tool: &str| tool.split('-').next().unwrap().to_owned();
     let environments_of = |format: Format, part: &str| -> BTreeSet<String> {
         let path = folder.path().join(format.as_str()).join(part);
-        let ids = read(&path, &Options::default())
-            .unwrap()
-            .into_iter()
-            .map(|row| match row {
-                Imported::Task(task) => task.id.split('/').next().unwrap().to_owned(),
-                Imported::Demonstration(row) => row.id,
-            })
-            .collect::<BTreeSet<String>>();
-        tasks
-            .iter()
-            .filter(|task| ids.contains(&task.id))
-            .flat_map(|task| task.servers.keys().cloned())
-            .collect()
+        let rows = read(&path, &Options::default()).unwrap().into_iter();
+        let tools = rows.flat_map(|row| match row {
+            Imported::Task(task) => task.tools.unwrap(),
+            Imported::Demonstration(row) => row.tools.into_iter().map(|tool| tool.name).collect(),
+        });
+        tools.map(|tool| server(&tool)).collect()
     };
     for format in [Format::Tasks, Format::Demonstrations] {
         write(&suite, &tasks, format, &naming, &practised, folder.path()).unwrap();
