@@ -157,12 +157,17 @@ impl Folder {
         Ok(FolderLock { _file: lock })
     }
 
-    /// Deletes everything that making tasks left here, rows for training too. Answers of a language model stay. A folder
-    /// without a manifest has to be empty, because its files are somebody else's.
-    pub fn clear(&self) -> Result<(), PipelineError> {
-        let Some(manifest) = self.read_manifest()? else {
-            return self.refuse_files();
-        };
+    /// Begins a folder anew. Deletes everything that making tasks left here, rows for training too. Answers of a language
+    /// model stay. A folder without a manifest has to be empty, because its files are somebody else's.
+    pub fn restart(&self, manifest: &Manifest) -> Result<(), PipelineError> {
+        match self.read_manifest()? {
+            Some(before) => self.clear(&before)?,
+            None => self.refuse_files()?,
+        }
+        self.write_manifest(manifest)
+    }
+
+    fn clear(&self, manifest: &Manifest) -> Result<(), FileError> {
         self.forget(Stage::Chains)?;
         for format in Format::ALL {
             for part in Split::ALL.map(Split::as_str).into_iter().chain([PRACTICE]) {
@@ -177,10 +182,15 @@ impl Folder {
                 remove(fs::remove_file(&path), &path)?;
             }
         }
-        for file in [self.observed(), self.manifest()] {
-            remove(fs::remove_file(&file), &file)?;
-        }
-        Ok(())
+        remove(fs::remove_file(self.observed()), &self.observed())
+    }
+
+    fn write_manifest(&self, manifest: &Manifest) -> Result<(), PipelineError> {
+        let (file, stages) = (self.manifest(), self.0.join("stages"));
+        fs::create_dir_all(&stages).map_err(FileError::io(&stages))?;
+        let text = serde_json::to_vec_pretty(manifest).map_err(io::Error::from);
+        let written = text.and_then(|text| rlf_files::write(&file, &text));
+        Ok(written.map_err(FileError::io(&file))?)
     }
 
     /// Refuses a folder that has files beside the lock.
@@ -235,12 +245,7 @@ impl Folder {
     pub fn begin(&self, manifest: &Manifest) -> Result<(), PipelineError> {
         let Some(there) = self.read_manifest()? else {
             self.refuse_files()?;
-            let (file, stages) = (self.manifest(), self.0.join("stages"));
-            fs::create_dir_all(&stages).map_err(FileError::io(&stages))?;
-            let text = serde_json::to_vec_pretty(manifest).map_err(io::Error::from);
-            text.and_then(|text| rlf_files::write(&file, &text))
-                .map_err(FileError::io(&file))?;
-            return Ok(());
+            return self.write_manifest(manifest);
         };
         let what = if there.environments != manifest.environments {
             "environments"

@@ -124,7 +124,7 @@ fn a_folder_of_other_options_or_environments_is_not_touched() {
 }
 
 #[test]
-fn a_cleared_folder_has_nothing_of_the_run_before_and_all_that_is_not_of_it() {
+fn a_folder_that_begins_anew_has_nothing_of_the_run_before_and_all_that_is_not_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = Folder::new(folder.path());
     let suite = examples();
@@ -146,26 +146,27 @@ fn a_cleared_folder_has_nothing_of_the_run_before_and_all_that_is_not_of_it() {
     for file in [&copy, &own] {
         fs::write(file, "name = \"..\"").unwrap();
     }
-    folder.clear().unwrap();
-    let of_the_run = [&copy, &folder.manifest(), &folder.tasks(), &written[0].path];
+    let other = Manifest::new(&composed(3), &options(10), false);
+    folder.restart(&other).unwrap();
+    let of_the_run = [&copy, &folder.tasks(), &written[0].path];
     assert!(of_the_run.iter().all(|file| !file.exists()));
     assert!(own.exists());
+    folder.begin(&other).unwrap();
 }
 
 #[test]
 fn a_folder_with_files_of_somebody_else_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let folder = Folder::new(folder.path());
-    folder.clear().unwrap();
     let own = folder.tasks();
     fs::write(&own, "mine").unwrap();
     let manifest = Manifest::new(&examples(), &options(10), false);
-    for refused in [folder.clear(), folder.begin(&manifest)] {
+    for refused in [folder.restart(&manifest), folder.begin(&manifest)] {
         assert!(matches!(refused, Err(PipelineError::NoManifest { .. })));
     }
     fs::write(folder.manifest(), "{}").unwrap();
     assert!(matches!(
-        folder.clear(),
+        folder.restart(&manifest),
         Err(PipelineError::Manifest { .. })
     ));
     assert_eq!(fs::read(&own).unwrap(), b"mine");

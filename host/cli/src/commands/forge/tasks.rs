@@ -48,9 +48,10 @@ pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<
     let _lock = folder.lock()?;
     let manifest = Manifest::new(&read.suite, &options, !command.no_replay);
     if command.restart {
-        folder.clear()?;
+        folder.restart(&manifest)?;
+    } else {
+        folder.begin(&manifest)?;
     }
-    folder.begin(&manifest)?;
     if let Some(from) = command.from {
         folder.forget(stage(from))?;
     }
