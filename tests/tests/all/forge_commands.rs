@@ -347,7 +347,7 @@ fn a_graph_is_counted_and_drawn() {
     let host = Host::new();
     let mut arguments = vec!["graph", "--json", "--chains", "50", "--output"];
     arguments.push(page.to_str().expect("a plain name"));
-    arguments.extend(EXAMPLES);
+    arguments.push("plugins/specified/examples");
     let report = run(&host, "forge", &arguments, "").succeeded().json();
     let counts = &report["counts"];
     assert_eq!(

@@ -359,6 +359,11 @@ fn bad_input_says_what_to_do() {
         (&["--min-passes", "5"], "raise --attempts"),
         (&["Cargo.toml"], "has errors"),
         (&["README.md"], "end in .toml or .json"),
+        (&["nowhere"], "there is no file or folder nowhere"),
+        (
+            &["--linked-turns", "--max-turns", "1"],
+            "raise --max-turns and --max-calls",
+        ),
         (
             &["plugins/specified/examples/Clinic.toml"],
             "two environments are called Clinic",

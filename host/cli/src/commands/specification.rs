@@ -32,6 +32,28 @@ pub(crate) fn program(file: &Path) -> anyhow::Result<Program> {
     })
 }
 
+/// The given files, and those of the given folders that can be specifications.
+pub(crate) fn expanded(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let found = in_folder(path)?;
+            if found.is_empty() {
+                bail!(
+                    "{} has no specifications; they end in .toml or .json",
+                    path.display()
+                );
+            }
+            files.extend(found);
+        } else if path.exists() {
+            files.push(path.clone());
+        } else {
+            bail!("there is no file or folder {}", path.display());
+        }
+    }
+    Ok(files)
+}
+
 /// The files of a folder that can be specifications, by name.
 pub(crate) fn in_folder(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let cannot = || format!("cannot read {}", folder.display());

@@ -9,7 +9,7 @@ use crate::arguments::MAX_COUNT;
 
 #[derive(Debug, Args)]
 pub(crate) struct ForgeGraph {
-    /// Specifications (`.toml`, `.json`)
+    /// Specifications (`.toml`, `.json`) or folders of them
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// HTML page to write, to read and search in a browser (default: none)

@@ -12,6 +12,7 @@ use rlf_specification::{Format, Specification, check};
 use serde::Serialize;
 
 use crate::arguments::{ForgeGraph, GroupOptions};
+use crate::commands::specification::expanded;
 use crate::display::printable;
 use crate::warning::warn;
 
@@ -32,8 +33,7 @@ struct Chains {
 }
 
 pub(super) fn run(options: &ForgeGraph, forge: &GroupOptions) -> anyhow::Result<ExitCode> {
-    let specifications = options
-        .files
+    let specifications = expanded(&options.files)?
         .iter()
         .map(|file| specification(file))
         .collect::<anyhow::Result<Vec<_>>>()?;

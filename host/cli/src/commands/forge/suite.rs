@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::arguments::GroupOptions;
 use crate::commands::env::is_python;
-use crate::commands::specification::{in_folder, program};
+use crate::commands::specification::{expanded, program};
 
 /// The record that `forge env compose` leaves beside its files. It knows their domains.
 const COMPOSED: &str = "composed.jsonl";
@@ -43,14 +43,7 @@ pub(super) fn read(forge: &GroupOptions, paths: &[PathBuf]) -> anyhow::Result<Re
 
 /// Reads specifications from files and folders.
 fn specifications(paths: &[PathBuf]) -> anyhow::Result<Read> {
-    let mut files = Vec::new();
-    for path in paths {
-        if path.is_dir() {
-            files.extend(in_folder(path)?);
-        } else {
-            files.push(path.clone());
-        }
-    }
+    let files = expanded(paths)?;
     let mut programs: Vec<(Program, String)> = Vec::with_capacity(files.len());
     let mut by_name = BTreeMap::new();
     let mut domains: BTreeMap<PathBuf, BTreeMap<String, String>> = BTreeMap::new();
