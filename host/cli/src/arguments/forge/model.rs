@@ -52,6 +52,6 @@ fn price(text: &str) -> Result<f64, String> {
     if price.is_finite() && price >= 0.0 {
         Ok(price)
     } else {
-        Err("it is not a number from 0".to_owned())
+        Err("it is negative or not finite".to_owned())
     }
 }

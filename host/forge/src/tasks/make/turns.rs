@@ -246,8 +246,11 @@ fn relocated(
     let is_list = now.result.is_array();
     // Without a declared key, the first field has to do.
     let own = maker.suite.tool(&now.tool).and_then(own_key);
+    let own = own
+        .map(|own| own.field)
+        .filter(|key| old.get(key).is_some());
     let first = || old.as_object()?.keys().next().map(String::as_str);
-    let key = own.map(|own| own.field).or_else(first)?;
+    let key = own.or_else(first)?;
     let found = items(&now.result)
         .iter()
         .position(|one| !is_list || one.get(key) == old.get(key))?;
