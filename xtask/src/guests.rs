@@ -5,7 +5,10 @@
 //! host's lock. Crates with C inside are in a separate workspace, [`crate::with_c`]. One guest is not a crate: the
 //! Python interpreter.
 
-use std::path::PathBuf;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::project::Project;
 
@@ -81,4 +84,16 @@ pub enum Maker {
 /// The `Cargo.toml` of the guests' workspace.
 pub fn workspace(project: &Project) -> PathBuf {
     project.root().join("plugins/Cargo.toml")
+}
+
+/// `cargo SUBCOMMAND` on all crates of a workspace of guests, for this machine instead of the sandbox. Such builds are
+/// small and rarely run, so they use the development profile, not the one with LTO.
+pub fn cargo_natively(project: &Project, subcommand: &str, workspace: &Path) -> Command {
+    let mut command = project.cargo(subcommand);
+    command
+        .args(["--locked", "--workspace", "--manifest-path"])
+        .arg(workspace)
+        .arg("--target-dir")
+        .arg(project.guests_target());
+    command
 }

@@ -1,4 +1,4 @@
-//! The commands for a fresh machine and for contributors: `cargo xtask quickstart`, `test`, `plugins`, `python`,
+//! The commands for a fresh machine and for contributors: `cargo xtask quickstart`, `test`, `lint`, `plugins`, `python`,
 //! `bench`, `conformance`, `clients`, `cuda`, `gpu-check`.
 //!
 //! All builds go through this crate, so that every command uses the same packages, features and profile. Otherwise
@@ -7,7 +7,7 @@
 //!
 //! | looking for | module |
 //! |---|---|
-//! | a command | [`quickstart`], [`mod@test`], [`plugins`], [`python`], [`mod@bench`], [`conformance`], [`clients`], [`cuda`], [`gpu_check`], [`modules`] |
+//! | a command | [`quickstart`], [`mod@test`], [`lint`], [`plugins`], [`python`], [`mod@bench`], [`conformance`], [`clients`], [`cuda`], [`gpu_check`], [`modules`] |
 //! | the steps of a command, and what they print | [`steps`] |
 //! | paths of the repository; requirements of a machine | [`project`], [`machine`] |
 //! | building the host; one set of features for everything | [`host`], [`features`], [`metadata`] |
@@ -37,6 +37,7 @@ pub mod features;
 pub mod gpu_check;
 pub mod guests;
 pub mod host;
+pub mod lint;
 pub mod machine;
 pub mod manifest;
 pub mod metadata;

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
-    bench, clients, conformance, cuda, gpu_check,
+    bench, clients, conformance, cuda, gpu_check, lint,
     machine::{self, Need},
     modules, plugins,
     project::Project,
@@ -29,8 +29,10 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         extra: Vec<String>,
     },
-    /// Check format, lints and licences; build everything; run all tests
+    /// Build everything and run all tests
     Test(test::Choice),
+    /// Check format, licences, features, cycles of modules, clippy and documentation, of host and guests
+    Lint,
     /// Check every crate for cycles between modules
     Modules,
     /// Build plugins whose sources changed, into target/plugins and target/test-plugins
@@ -108,6 +110,7 @@ fn run(arguments: Arguments) -> Result<()> {
     match arguments.command {
         Command::Quickstart { extra } => quickstart::run(&project, &extra),
         Command::Test(choice) => test::run(&project, &choice),
+        Command::Lint => lint::run(&project),
         Command::Modules => modules::check(&project),
         Command::Plugins { check: true } => plugins::check(&project),
         Command::Plugins { check: false } => {

@@ -1,15 +1,15 @@
-//! `cargo xtask test`: all checks that a change must pass, the quick ones first.
+//! `cargo xtask test`: builds everything and runs all tests. `cargo xtask lint` reads the code.
 
-use std::{path::PathBuf, process::Command};
+use std::process::Command;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 
 use crate::{
-    features, guests, host,
+    guests, host,
     machine::{self, Need},
     metadata::Metadata,
-    modules, plugins,
+    plugins,
     project::Project,
     skipped::Skipped,
     steps::{self, Steps, say},
@@ -35,8 +35,6 @@ const IN_PYTHON: [(&str, &str); 3] = [
 /// A part of the tests, for a contributor who changes one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Format, licences, features, cycles of modules, clippy and documentation, of host and guests
-    Lint,
     /// Unit, property and doc tests of the host's crates
     Host,
     /// Plugins and SDK, natively, and their builds as components
@@ -96,10 +94,7 @@ impl Run<'_> {
     fn take(&mut self, part: Option<Part>) -> Result<()> {
         let wants = |some: Part| part.is_none_or(|part| part == some);
         let project = self.project;
-        self.make_ready(&[Need::Wasm, Need::Native, Need::Lints])?;
-        if wants(Part::Lint) {
-            self.quick_lints()?;
-        }
+        self.make_ready(&[Need::Wasm, Need::Native])?;
         if wants(Part::Host) || wants(Part::E2e) {
             self.steps.take_both(
                 ("build the host", || {
@@ -117,15 +112,11 @@ impl Run<'_> {
         if wants(Part::Guests) {
             self.guest_tests()?;
         }
-        if wants(Part::Lint) {
-            self.clippy()?;
-            self.documentation()?;
-        }
         match part {
             None => self.host_tests("test the host, end to end too", Packages::All)?,
             Some(Part::Host) => self.host_tests("test the host", Packages::AllButEndToEnd)?,
             Some(Part::E2e) => self.host_tests("test end to end", Packages::EndToEnd)?,
-            Some(Part::Lint | Part::Guests) => {}
+            Some(Part::Guests) => {}
         }
         if wants(Part::Host) && self.names.is_empty() {
             self.steps.run(
@@ -198,95 +189,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs the lints that take only seconds.
-    fn quick_lints(&mut self) -> Result<()> {
-        let project = self.project;
-        self.steps.run(
-            "format of the host",
-            project.cargo("fmt").args(["--all", "--check"]),
-            "cargo fmt --all",
-        )?;
-        let guests = guests::workspace(project);
-        self.steps.run(
-            "format of the guests",
-            project
-                .cargo("fmt")
-                .args(["--all", "--check", "--manifest-path"])
-                .arg(&guests),
-            "cargo fmt --all --manifest-path plugins/Cargo.toml",
-        )?;
-        let with_c = with_c::workspace(project);
-        self.steps.run(
-            "format of the guests with C inside",
-            project
-                .cargo("fmt")
-                .args(["--all", "--check", "--manifest-path"])
-                .arg(&with_c),
-            "cargo fmt --all --manifest-path plugins/with-c/Cargo.toml",
-        )?;
-        let host = project.root().join("Cargo.toml");
-        if steps::output(project.cargo("deny").arg("--version")).is_ok() {
-            for manifest in [&*host, &*guests, &*with_c] {
-                self.steps.run(
-                    &format!("licences of {}", project.display(manifest)),
-                    project
-                        .cargo("deny")
-                        .arg("--manifest-path")
-                        .arg(manifest)
-                        .args(["--locked", "check", "--config"])
-                        .arg(project.root().join("deny.toml"))
-                        .args(["bans", "licenses", "sources"]),
-                    "choose another crate, or allow this one in deny.toml with a reason",
-                )?;
-            }
-        } else {
-            self.skipped.add(
-                "licences of all dependencies",
-                "cargo-deny is not installed",
-                "cargo install --locked cargo-deny",
-            );
-        }
-        self.steps
-            .take("one set of features", || features::check(project))?;
-        self.steps
-            .take("no cycles of modules", || modules::check(project))
-    }
-
-    fn clippy(&mut self) -> Result<()> {
-        self.steps.run(
-            "clippy of the host",
-            host::cargo(self.project, "clippy").args(["--all-targets", "--", "-D", "warnings"]),
-            "see the first warning above; `cargo clippy --release --workspace --all-targets --fix` corrects many",
-        )?;
-        self.steps.run(
-            "clippy of the guests",
-            self.guest_cargo("clippy", guests::workspace(self.project))
-                .args(["--all-targets", "--", "-D", "warnings"]),
-            "see the first warning above",
-        )?;
-        self.steps.run(
-            "clippy of the guests with C inside",
-            self.guest_cargo("clippy", with_c::workspace(self.project))
-                .args(["--all-targets", "--", "-D", "warnings"]),
-            "see the first warning above",
-        )
-    }
-
-    /// Builds the documentation of the host's crates, private items included. It reuses clippy's build.
-    fn documentation(&mut self) -> Result<()> {
-        let project = self.project;
-        self.steps.run(
-            "documentation of the host",
-            host::cargo(project, "doc")
-                .args(["--no-deps", "--document-private-items"])
-                .env("RUSTDOCFLAGS", "-D warnings"),
-            "see the first warning of rustdoc above",
-        )
-    }
-
     /// Runs the guests' tests natively: no sandbox, and errors with a line number.
     fn guest_tests(&mut self) -> Result<()> {
-        let mut natively = self.guest_cargo("test", guests::workspace(self.project));
+        let mut natively =
+            guests::cargo_natively(self.project, "test", &guests::workspace(self.project));
         self.skipped.collect(&mut natively);
         self.steps.run(
             "test the guests natively",
@@ -295,7 +201,7 @@ impl Run<'_> {
         )?;
         self.steps.run(
             "test the guests with C inside natively",
-            &mut self.guest_cargo("test", with_c::workspace(self.project)),
+            &mut guests::cargo_natively(self.project, "test", &with_c::workspace(self.project)),
             "see the failed test above; it runs without a sandbox, so a debugger works",
         )?;
         let version = steps::output(
@@ -324,18 +230,6 @@ impl Run<'_> {
             );
         }
         Ok(())
-    }
-
-    /// `cargo SUBCOMMAND` on a workspace of guests. Native builds of guests are small and rarely run, so they use the
-    /// development profile, not the one with LTO.
-    fn guest_cargo(&self, subcommand: &str, workspace: PathBuf) -> Command {
-        let mut command = self.project.cargo(subcommand);
-        command
-            .args(["--locked", "--workspace", "--manifest-path"])
-            .arg(workspace)
-            .arg("--target-dir")
-            .arg(self.project.guests_target());
-        command
     }
 
     fn host_tests(&mut self, name: &str, packages: Packages) -> Result<()> {
