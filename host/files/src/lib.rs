@@ -1,7 +1,7 @@
-//! Files written whole, and read whole within a limit.
+//! Files written whole, and read whole within a limit; folders that one process at a time may write to.
 //!
-//! A file that is written exists whole or not at all. The content is written to a new file beside the target, flushed to the disk, and renamed. After a crash, the old or
-//! the new file exists. A process that has the old file open keeps it. Links are followed. A new file gets the
+//! A file that is written exists whole or not at all. The content is written to a new file beside the target, flushed to
+//! the disk, and renamed. After a crash, the old or the new file exists. A process that has the old file open keeps it. Links are followed. A new file gets the
 //! permissions of the old one and, if that is allowed, its owner. The crate must not know what the files contain.
 //!
 //! Devices, terminals, pipes and the standard output are written to directly, because a rename would replace them by a
@@ -11,6 +11,7 @@
 //! |---|---|
 //! | writing | this one: [`write()`], [`write_with`] |
 //! | reading a whole file that must not be endless | `bounded`: [`read`], [`read_text`] |
+//! | the exclusive right to write into a folder | `lock`: [`FolderLock`] |
 //!
 //! ```
 //! let folder = tempfile::tempdir()?;
@@ -26,6 +27,7 @@
 //! ```
 
 mod bounded;
+mod lock;
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -34,6 +36,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
 pub use bounded::{MAX_TEXT_BYTES, read, read_text};
+pub use lock::{FolderLock, LOCK_FILE, LockError};
 
 /// Prefix of the names of files and folders that are being written, or that were left by a crash.
 pub const PARTIAL: &str = ".writing-";

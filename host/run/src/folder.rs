@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rlf_train::run::{LOCK_FILE, RunError, RunLock, is_run};
+use rlf_train::run::{FolderLock, LOCK_FILE, RunError, is_run, lock};
 
 use crate::reporter::RunReporter;
 
@@ -84,7 +84,7 @@ pub struct NewRunFolder {
     made: bool,
     /// True if the run has started.
     kept: bool,
-    lock: Option<RunLock>,
+    lock: Option<FolderLock>,
     reporter: Arc<dyn RunReporter>,
 }
 
@@ -129,7 +129,7 @@ impl NewRunFolder {
         if !folder.made && is_run(&path) {
             return Err(FolderError::HoldsARun { path });
         }
-        folder.lock = Some(RunLock::take(&path)?);
+        folder.lock = Some(lock(&path)?);
         if is_abandoned(&path) {
             clear(&path, Some(LOCK_FILE));
         }
@@ -148,7 +148,7 @@ impl NewRunFolder {
     }
 
     /// Takes the lock of the folder, for the run that starts in it.
-    pub fn take_lock(&mut self) -> Result<RunLock, FolderError> {
+    pub fn take_lock(&mut self) -> Result<FolderLock, FolderError> {
         self.lock.take().ok_or(FolderError::LockTaken)
     }
 
@@ -227,7 +227,7 @@ fn set_aside(path: &Path) -> Result<PathBuf, FolderError> {
     if !killed && !is_run(path) {
         return Err(FolderError::NotARun { path: owned() });
     }
-    let _lock = RunLock::take(path)?;
+    let _lock = lock(path)?;
     if killed {
         fs::remove_dir_all(path).map_err(failed)?;
     } else {
@@ -328,7 +328,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = run(folder.path());
         let refused = |overwrite: bool| create(&path, overwrite).err().unwrap().to_string();
-        let used = RunLock::take(&path).unwrap();
+        let used = lock(&path).unwrap();
         assert!(refused(true).contains("in use"));
         assert!(refused(false).contains("already holds a run"));
         assert_eq!(config(&path).as_deref(), Some("old"));

@@ -42,16 +42,17 @@ pub use checkpoint::{Checkpoint, TrainerState};
 pub use error::RunError;
 pub use identity::{RunSpec, plugin_changes};
 pub use layout::{assets_path, config_path, is_run, machine_path, metrics_path, trajectories_path};
-pub use lock::{LOCK_FILE, RunLock};
+pub use lock::lock;
 pub use machine::Machine;
 pub use metrics_files::{Metrics, MetricsPosition};
+pub use rlf_files::{FolderLock, LOCK_FILE};
 
 /// An open run, locked for this process.
 #[derive(Debug)]
 pub struct RunDirectory {
     metrics: Metrics,
     keep: CheckpointConfig,
-    lock: RunLock,
+    lock: FolderLock,
 }
 
 /// Creates the folders of a run that are empty at first.
@@ -71,16 +72,16 @@ impl RunDirectory {
     /// Begins a run in the folder `path`, which must not hold one.
     pub fn create(path: &Path, spec: &RunSpec, keep: CheckpointConfig) -> Result<Self, RunError> {
         fs::create_dir_all(path).map_err(|e| RunError::io("create", path, e))?;
-        Self::create_in(RunLock::take(path)?, spec, keep)
+        Self::create_in(lock(path)?, spec, keep)
     }
 
     /// Begins a run in a folder that is already locked.
     pub fn create_in(
-        lock: RunLock,
+        lock: FolderLock,
         spec: &RunSpec,
         keep: CheckpointConfig,
     ) -> Result<Self, RunError> {
-        let path = lock.path();
+        let path = lock.folder();
         if config_path(path).exists() {
             return Err(RunError::Exists {
                 path: path.to_owned(),
@@ -117,7 +118,7 @@ impl RunDirectory {
                 path: path.to_owned(),
             });
         }
-        let lock = RunLock::take(path)?;
+        let lock = lock(path)?;
         // A user may have removed some to save space.
         make_folders(path)?;
         let changes = changes(path, spec)?;
@@ -175,7 +176,7 @@ impl RunDirectory {
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        self.lock.path()
+        self.lock.folder()
     }
 
     /// The metrics of this run.
@@ -219,7 +220,7 @@ impl RunDirectory {
         if !state.unobserved {
             state.metrics = written;
         }
-        Checkpoint::write(self.lock.path(), state, self.keep.keep_last, save)
+        Checkpoint::write(self.lock.folder(), state, self.keep.keep_last, save)
     }
 
     /// True if the state of this phase and step is saved.

@@ -44,6 +44,25 @@ fn make_in_python(host: &Host, output: &Path, more: &[&str]) -> Ended {
     host.run(arguments(host, PYTHON, output, more))
 }
 
+/// Copies some of the shipped Python files, and the scenarios that need no other file.
+fn copy_servers(host: &Host, names: &[&str], to: &Path) {
+    let from = host.root().join(PYTHON);
+    fs::create_dir(to).expect("a folder");
+    for name in names {
+        let file = format!("{name}.py");
+        fs::copy(from.join(&file), to.join(&file)).expect("a copy");
+    }
+    let scenarios = fs::read_to_string(from.join("scenarios.json")).expect("scenarios");
+    let mut scenarios: Vec<Value> = serde_json::from_str(&scenarios).expect("a list");
+    scenarios.retain(|scenario| {
+        let servers = scenario["task"]["servers"].as_object().expect("servers");
+        servers
+            .keys()
+            .all(|server| names.contains(&server.as_str()))
+    });
+    fs::write(to.join("scenarios.json"), json!(scenarios).to_string()).expect("the file");
+}
+
 /// Imports rows, and makes their gold calls in the environment `servers` of a configuration.
 fn replay(host: &Host, rows: &Path, config: &Path, imported: &Path) {
     let text = |path: &Path| path.to_str().expect("a plain name").to_owned();
@@ -125,12 +144,54 @@ fn tasks_are_replayed_in_the_sandbox_and_their_rows_import_again() {
 }
 
 #[test]
-fn tasks_are_made_in_environments_written_in_python() {
+fn a_later_export_repeats_the_settings_of_the_rows() {
     let host = Host::new();
     let folder = tempfile::tempdir().expect("a folder");
     let output = folder.path().join("tasks");
+    let options = [
+        "--count",
+        "16",
+        "--format",
+        "tasks",
+        "--held-out-environments",
+        "0",
+    ];
+    let settings = ["--practice", "0.5", "--environment", "shops"];
+    make(&host, &output, &[&options[..], &settings[..]].concat()).succeeded();
+    let rows =
+        || ["train", "practice"].map(|part| fs::read(output.join(format!("tasks/{part}.jsonl"))));
+    let [train, practice] = rows().map(|rows| rows.expect("rows"));
+
+    let text = output.to_str().expect("a plain name");
+    let export = ["forge", "export", text, "--format", "tasks"];
+    host.run(export).succeeded();
+    let again = rows().map(|rows| rows.expect("rows"));
+    assert!(again == [train, practice]);
+
+    // What the command line says, wins.
+    host.run([&export[..], &["--practice", "0"]].concat())
+        .succeeded();
+    assert!(rows()[1].is_err());
+    fs::write(output.join("rows.json"), "{}").expect("the file");
+    let refused = host.run(export);
+    assert!(
+        refused.code() == Some(1) && refused.stderr.contains("rows.json"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn tasks_are_made_in_environments_written_in_python() {
+    let host = Host::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    // Three of the twelve: preparing a Python file takes seconds.
+    let servers = folder.path().join("servers");
+    copy_servers(&host, &["ChessClub", "Gym", "Library"], &servers);
+    let servers = servers.to_str().expect("a plain name");
+    let output = folder.path().join("tasks");
     let options = ["--count", "24", "--format", "tasks", "--json"];
-    let report = make_in_python(&host, &output, &options).succeeded().json();
+    let make = |output: &Path| host.run(arguments(&host, servers, output, &options));
+    let report = make(&output).succeeded().json();
     assert_eq!(
         (&report["statistics"]["tasks"], &report["replayed"]),
         (&json!(24), &json!(true))
@@ -169,7 +230,7 @@ fn tasks_are_made_in_environments_written_in_python() {
 
     // The same seed gives the same bytes.
     let again = folder.path().join("again");
-    make_in_python(&host, &again, &options).succeeded();
+    make(&again).succeeded();
     for file in ["tasks.jsonl", "rejected.jsonl", "observed.json"] {
         let read = |folder: &Path| fs::read(folder.join(file)).expect("a file");
         assert!(read(&output) == read(&again), "{file}");

@@ -42,6 +42,14 @@ pub enum PipelineError {
         /// The reason.
         source: serde_json::Error,
     },
+    /// The settings of rows cannot be read.
+    #[error("{path}: {source}; delete the file, and give the options of rows again")]
+    RowSettings {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: serde_json::Error,
+    },
     /// Another process makes tasks in the folder.
     #[error(
         "another process makes tasks in {folder}; wait for its end, or name another folder with --output"

@@ -10,19 +10,21 @@
 //! | `answers/` | the answers of a language model |
 //! | `tasks.jsonl` | the tasks that were kept |
 //! | `rejected.jsonl` | the candidates that were rejected, each with its stage and reason |
+//! | `rows.json` | the settings of the rows for training |
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rlf_dialogue::split::Split;
+use rlf_files::{FolderLock, LOCK_FILE, LockError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::PipelineError;
 use super::options::TaskOptions;
-use super::output::{Format, PRACTICE};
+use super::output::{Format, PRACTICE, RowSettings};
 use super::record::{SCHEMA, TaskRecord};
 use super::rejection::{Rejected, Stage};
 use super::stage_file::{FileError, parsed, remove};
@@ -57,15 +59,6 @@ impl Manifest {
             replayed,
         }
     }
-}
-
-/// Name of the file that is locked while tasks are made.
-const LOCK: &str = ".lock";
-
-/// The exclusive right to make tasks in a folder. It ends when it is dropped, or with the process.
-#[derive(Debug)]
-pub struct FolderLock {
-    _file: File,
 }
 
 /// A folder of tasks, and the places of its files.
@@ -116,6 +109,10 @@ impl Folder {
         self.0.join("tasks.jsonl")
     }
 
+    fn row_settings(&self) -> PathBuf {
+        self.0.join("rows.json")
+    }
+
     /// The candidates that were rejected.
     pub fn rejected(&self) -> PathBuf {
         self.0.join("rejected.jsonl")
@@ -134,18 +131,12 @@ impl Folder {
     /// Takes the exclusive right to make tasks here, and deletes half-written files of an earlier process.
     pub fn lock(&self) -> Result<FolderLock, PipelineError> {
         fs::create_dir_all(&self.0).map_err(FileError::io(&self.0))?;
-        let file = self.0.join(LOCK);
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true);
-        let lock = options.open(&file).map_err(FileError::io(&file))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let folder = self.0.clone();
-                return Err(PipelineError::InUse { folder });
-            }
-            Err(TryLockError::Error(error)) => return Err(FileError::io(&file)(error).into()),
-        }
+        let lock = FolderLock::take(&self.0).map_err(|error| match error {
+            LockError::Held { .. } => PipelineError::InUse {
+                folder: self.0.clone(),
+            },
+            LockError::Io(error) => FileError::io(&self.0.join(LOCK_FILE))(error).into(),
+        })?;
         let rows = Format::ALL.map(|format| self.0.join(format.as_str()));
         for folder in [self.0.clone(), self.environments()].iter().chain(&rows) {
             for path in entries(folder)? {
@@ -154,7 +145,7 @@ impl Folder {
                 }
             }
         }
-        Ok(FolderLock { _file: lock })
+        Ok(lock)
     }
 
     /// Begins a folder anew. Deletes everything that making tasks left here, rows for training too. Answers of a language
@@ -182,7 +173,32 @@ impl Folder {
                 remove(fs::remove_file(&path), &path)?;
             }
         }
-        remove(fs::remove_file(self.observed()), &self.observed())
+        for file in [self.observed(), self.row_settings()] {
+            remove(fs::remove_file(&file), &file)?;
+        }
+        Ok(())
+    }
+
+    /// The settings that the folder's rows were written with, or the default ones.
+    pub fn read_row_settings(&self) -> Result<RowSettings, PipelineError> {
+        let path = self.row_settings();
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(RowSettings::default());
+            }
+            Err(error) => return Err(FileError::io(&path)(error).into()),
+        };
+        let settings = rlf_json::from_slice(&bytes);
+        settings.map_err(|source| PipelineError::RowSettings { path, source })
+    }
+
+    /// Keeps the settings of the folder's rows.
+    pub fn write_row_settings(&self, settings: &RowSettings) -> Result<(), FileError> {
+        let file = self.row_settings();
+        let text = serde_json::to_vec_pretty(settings).map_err(io::Error::from);
+        let written = text.and_then(|text| rlf_files::write(&file, &text));
+        written.map_err(FileError::io(&file))
     }
 
     fn write_manifest(&self, manifest: &Manifest) -> Result<(), PipelineError> {
@@ -195,7 +211,7 @@ impl Folder {
 
     /// Refuses a folder that has files beside the lock.
     fn refuse_files(&self) -> Result<(), PipelineError> {
-        let lock = self.0.join(LOCK);
+        let lock = self.0.join(LOCK_FILE);
         if entries(&self.0)?.iter().all(|path| *path == lock) {
             return Ok(());
         }

@@ -22,6 +22,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rlf_dialogue::split::Split;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::record::TaskRecord;
@@ -34,6 +35,25 @@ pub use tasks::rows as task_rows;
 
 /// Name of the file with the tasks of practised environments, beside those of the splits.
 pub(super) const PRACTICE: &str = "practice";
+
+/// The settings of rows in every format. A folder of tasks keeps them, so that later formats are split as the first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RowSettings {
+    /// Name of the environment in the configuration that reads the rows.
+    pub environment: String,
+    /// Share of the training environments that are [practised](Practised).
+    pub practice: f64,
+}
+
+impl Default for RowSettings {
+    fn default() -> Self {
+        Self {
+            environment: "servers".to_owned(),
+            practice: 0.0,
+        }
+    }
+}
 
 /// A format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

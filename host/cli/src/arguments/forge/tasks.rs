@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use rlf_forge::tasks::output::RowSettings;
 
 use super::model::ForgeModel;
 use crate::arguments::MAX_COUNT;
@@ -24,13 +25,24 @@ pub(crate) enum TaskFormat {
 /// The options of rows in every format.
 #[derive(Debug, Args)]
 pub(crate) struct RowOptions {
-    /// Name of the environment in the configuration that reads the rows: [plugins.NAME]
-    #[arg(long, default_value = "servers", value_name = "NAME")]
-    pub(crate) environment: String,
+    /// Name of the environment in the configuration that reads the rows: [plugins.NAME] [default: servers; `forge export`
+    /// repeats that of `forge tasks`]
+    #[arg(long, value_name = "NAME")]
+    environment: Option<String>,
     /// Share of the training environments whose tasks are written to practice.jsonl and not to train.jsonl: RL practises
-    /// where demonstrations show nothing
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
-    pub(crate) practice: f64,
+    /// where demonstrations show nothing [default: 0; `forge export` repeats that of `forge tasks`]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    practice: Option<f64>,
+}
+
+impl RowOptions {
+    /// The options over those of `before`.
+    pub(crate) fn over(&self, before: RowSettings) -> RowSettings {
+        RowSettings {
+            environment: self.environment.clone().unwrap_or(before.environment),
+            practice: self.practice.unwrap_or(before.practice),
+        }
+    }
 }
 
 /// The author of the words of tasks.

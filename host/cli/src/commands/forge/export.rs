@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use rlf_forge::tasks::output::{self, Format, Naming, Practised, Written};
+use rlf_forge::tasks::output::{self, Format, Naming, Practised, RowSettings, Written};
 use rlf_forge::tasks::{Folder, Suite, TaskRecord};
 use serde_json::json;
 
@@ -23,7 +23,8 @@ pub(super) fn run(
     let tasks = folder
         .read_tasks()
         .context("`rlf-host forge tasks` has not finished this folder")?;
-    let written = write(&suite, &tasks, formats, options, output)?;
+    let settings = options.over(folder.read_row_settings()?);
+    let written = write(&suite, &tasks, formats, &settings, output)?;
     if as_json {
         let files = written
             .iter()
@@ -43,14 +44,14 @@ pub(super) fn write(
     suite: &Suite,
     tasks: &[TaskRecord],
     formats: &[TaskFormat],
-    options: &RowOptions,
+    settings: &RowSettings,
     folder: &Path,
 ) -> anyhow::Result<Vec<Written>> {
     let naming = Naming {
-        environment: options.environment.clone(),
+        environment: settings.environment.clone(),
         ..Naming::default()
     };
-    let practised = Practised::draw(tasks, options.practice);
+    let practised = Practised::draw(tasks, settings.practice);
     let mut written = Vec::new();
     for format in formats {
         let format = match format {

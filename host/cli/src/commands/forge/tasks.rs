@@ -12,7 +12,7 @@ use console::style;
 use indicatif::{ProgressBar, ProgressStyle};
 use rlf_forge::sampling::Strategy;
 use rlf_forge::tasks::options::InventoryOptions;
-use rlf_forge::tasks::output::Written;
+use rlf_forge::tasks::output::{RowSettings, Written};
 use rlf_forge::tasks::pipeline::{Replayer, WordsOf};
 use rlf_forge::tasks::replay::replay;
 use rlf_forge::tasks::rewrite::Report;
@@ -87,11 +87,13 @@ pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<
         };
         run_stages(&maker, &folder, Some(&mut replays), &mut rewrite)?
     };
+    let settings = command.rows.over(RowSettings::default());
+    folder.write_row_settings(&settings)?;
     let written = export::write(
         &read.suite,
         &made.tasks,
         &command.format,
-        &command.rows,
+        &settings,
         folder.path(),
     )?;
     let reworded = rewriting.as_ref().zip(reworded.as_ref());
