@@ -149,14 +149,13 @@ fn a_later_export_repeats_the_settings_of_the_rows() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = folder.path().join("tasks");
     let options = [
-        "--count",
-        "16",
-        "--format",
-        "tasks",
-        "--held-out-environments",
-        "0",
+        "--count=16",
+        "--format=tasks",
+        "--max-servers=1",
+        "--held-out-environments=0",
+        "--held-out-tools=0",
     ];
-    let settings = ["--practice", "0.5", "--environment", "shops"];
+    let settings = ["--practice", "0.34", "--environment", "shops"];
     make(&host, &output, &[&options[..], &settings[..]].concat()).succeeded();
     let rows =
         || ["train", "practice"].map(|part| fs::read(output.join(format!("tasks/{part}.jsonl"))));
