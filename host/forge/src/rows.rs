@@ -17,7 +17,7 @@
 //! | stage 5, local deployment | [`deployment`], artefact in [`row`] |
 //! | verification by execution | [`verification`] |
 //! | rows, tasks and demonstrations | [`output`], `results`, [`figures`] |
-//! | artefacts on disk, resuming | [`pipeline`], [`stage`], [`artefact`], [`rejection`] |
+//! | the folder, artefacts on disk, resuming | [`folder`], [`pipeline`], [`stage`], [`artefact`], [`rejection`] |
 //! | draws, names of tools, matching as FTRL does it | `draw`, `tool_names`, `matching` |
 //!
 //! ```
@@ -43,6 +43,7 @@ mod draw;
 pub mod error;
 pub mod facts;
 pub mod figures;
+pub mod folder;
 pub mod function_integration;
 pub mod generated_facts;
 mod given_questions;

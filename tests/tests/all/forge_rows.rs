@@ -480,3 +480,43 @@ fn an_endpoint_that_stalls_loses_no_answer_and_prompts_can_be_changed() {
     );
     assert_eq!(read(&output.join("rows.jsonl")).len(), 1);
 }
+
+#[test]
+fn rows_of_other_options_and_files_of_others_are_not_replaced() {
+    let host = Host::new();
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("rows");
+    let small = ["--count", "4", "--complexity", "none", "--max-calls", "2"];
+    rows(&host, &output, &small).succeeded();
+    let before = fs::read(output.join("rows.jsonl")).unwrap();
+
+    let other = [&small[..], &["--seed", "9"]].concat();
+    let refused = rows(&host, &output, &other);
+    assert_eq!(refused.code(), Some(1));
+    assert!(
+        refused.stderr.contains("another value of --seed"),
+        "{}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains("--restart"), "{}", refused.stderr);
+    assert!(fs::read(output.join("rows.jsonl")).unwrap() == before);
+
+    let replaced = [&other[..], &["--restart"]].concat();
+    rows(&host, &output, &replaced).succeeded();
+    assert!(fs::read(output.join("rows.jsonl")).unwrap() != before);
+
+    let theirs = folder.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    fs::write(theirs.join("rows.jsonl"), "mine\n").unwrap();
+    let refused = rows(&host, &theirs, &replaced);
+    assert_eq!(refused.code(), Some(1));
+    assert!(
+        refused.stderr.contains("not made here"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(
+        fs::read_to_string(theirs.join("rows.jsonl")).unwrap(),
+        "mine\n"
+    );
+}

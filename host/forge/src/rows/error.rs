@@ -61,6 +61,34 @@ pub enum RowsError {
     /// The language model gave no answer.
     #[error("{0}; all answers so far are kept, and the same command goes on from there")]
     Ask(#[from] AskError),
+    /// Another process makes rows in the folder.
+    #[error("another process makes rows in {}; wait for its end, or name another folder with --output", .0.display())]
+    InUse(PathBuf),
+    /// The folder was made with other options.
+    #[error(
+        "the rows in {} were made with another value of {names}; name another folder with --output, or replace them with --restart",
+        folder.display()
+    )]
+    OtherOptions {
+        /// The folder.
+        folder: PathBuf,
+        /// The options that differ.
+        names: String,
+    },
+    /// The folder has files, and no manifest that says what they were made from.
+    #[error(
+        "{} has files that were not made here, or whose manifest.json is lost; name another folder with --output",
+        .0.display()
+    )]
+    NoManifest(PathBuf),
+    /// The manifest cannot be read.
+    #[error("{}: {problem}; name another folder with --output, or delete this one", path.display())]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// The mistake.
+        problem: String,
+    },
     /// Options that contradict each other.
     #[error("{0}")]
     Options(String),

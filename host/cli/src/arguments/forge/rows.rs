@@ -14,7 +14,7 @@ const MAX_ROWS: u64 = 1_000_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct ForgeRows {
-    /// Folder to write to; a run that is there is continued
+    /// Folder to write to; a run that is there is continued if its options are the same
     #[arg(long, short, value_name = "DIR", required_unless_present_any = ["dry_run", "write_prompts"])]
     pub(crate) output: Option<PathBuf>,
     /// Number of verified rows
@@ -43,6 +43,9 @@ pub(crate) struct ForgeRows {
     /// verify
     #[arg(long, value_name = "STAGE")]
     pub(crate) stage: Option<Stage>,
+    /// Replace the rows of the folder if they were made with other options
+    #[arg(long)]
+    pub(crate) restart: bool,
     /// Print what would be made, from a sample that is not verified, and write nothing
     #[arg(long, conflicts_with = "stage")]
     pub(crate) dry_run: bool,

@@ -10,7 +10,7 @@ use rlf_forge::ask::prompts::Prompts;
 use rlf_forge::ask::{AskError, Price};
 use rlf_forge::rows::decomposer::{Decomposer, Estimate, PROMPTS, estimate};
 use rlf_forge::rows::options::{RowOptions, Scenario};
-use rlf_forge::rows::{Input, RowsError, Stage, make_rows, pipeline};
+use rlf_forge::rows::{Input, RowsError, Stage, folder, make_rows, pipeline};
 use serde_json::json;
 
 use self::shown::Display;
@@ -73,6 +73,7 @@ pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<Exit
         say_estimate(rows, &estimated, price);
     }
     let input = input(rows, decomposer.as_ref());
+    let _lock = folder::begin(output, &input, &options, rows.restart)?;
     let mut display = Display::new(options.count, forge.json);
     let started = Instant::now();
     let making = make_rows(
