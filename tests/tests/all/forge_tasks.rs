@@ -183,9 +183,9 @@ fn a_later_export_repeats_the_settings_of_the_rows() {
 fn tasks_are_made_in_environments_written_in_python() {
     let host = Host::new();
     let folder = tempfile::tempdir().expect("a folder");
-    // Three of the twelve: preparing a Python file takes seconds.
+    // Two of the twelve: preparing a Python file takes seconds.
     let servers = folder.path().join("servers");
-    copy_servers(&host, &["ChessClub", "Gym", "Library"], &servers);
+    copy_servers(&host, &["ChessClub", "Library"], &servers);
     let servers = servers.to_str().expect("a plain name");
     let output = folder.path().join("tasks");
     let options = ["--count", "24", "--format", "tasks", "--json"];

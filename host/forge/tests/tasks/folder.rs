@@ -63,7 +63,7 @@ fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
 #[test]
 fn a_run_that_was_stopped_anywhere_ends_as_one_that_was_not() {
     let suite = examples();
-    let wanted = options(80);
+    let wanted = options(40);
     let whole = tempfile::tempdir().unwrap();
     let whole = Folder::new(whole.path());
     make_in(&whole, &suite, &wanted);
