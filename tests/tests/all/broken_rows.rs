@@ -194,20 +194,16 @@ fn each_kind_of_broken_row_is_found() {
             "none",
             "--max-calls",
             "2",
+            "--scenario",
+            "multi_hop",
+            "--scenario",
+            "parallel_single_hop",
             "--config",
             config,
         ];
         rows(&host, &output, &[&options[..], further].concat())
     };
-    run(&[
-        "--count",
-        "120",
-        "--scenario",
-        "multi_hop",
-        "--scenario",
-        "parallel_single_hop",
-    ])
-    .succeeded();
+    run(&["--count", "120"]).succeeded();
     let path = output.join("5-deployed.jsonl");
     let lines = read(&path);
     let deployed: Vec<Value> = lines[1..]
@@ -251,14 +247,7 @@ fn each_kind_of_broken_row_is_found() {
     }
     fs::write(&path, json_lines(&broken)).expect("can be written");
 
-    run(&[
-        "--count",
-        "1000",
-        "--scenario",
-        "multi_hop",
-        "--stage",
-        "verify",
-    ]);
+    run(&["--count", "1000", "--stage", "verify"]);
     let found: BTreeMap<String, String> = read(&output.join("rejected.jsonl"))
         .iter()
         .filter(|one| one["stage"] == "verify")
