@@ -48,6 +48,17 @@ pub fn is_partial(path: &Path) -> bool {
         .is_some_and(|name| name.as_encoded_bytes().starts_with(PARTIAL.as_bytes()))
 }
 
+/// True if a folder holds nothing of value: only its lock, and files that were never finished.
+pub fn is_unused(folder: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name() != LOCK_FILE && !is_partial(&entry.path()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Writes `bytes` to `path`.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with(path, |out| out.write_all(bytes))
@@ -140,6 +151,17 @@ mod tests {
             .collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn a_folder_with_a_lock_and_half_a_file_is_unused() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = FolderLock::take(folder.path()).unwrap();
+        fs::write(folder.path().join(".writing-a1"), "{").unwrap();
+        assert!(is_unused(folder.path()).unwrap());
+        fs::write(folder.path().join("notes.txt"), "").unwrap();
+        assert!(!is_unused(folder.path()).unwrap());
+        drop(lock);
     }
 
     #[test]

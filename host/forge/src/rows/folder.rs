@@ -102,7 +102,11 @@ pub fn begin(
             });
         }
         Some(_) => {}
-        None => refuse_files(folder)?,
+        None => {
+            if !rlf_files::is_unused(folder).map_err(|source| RowsError::read(folder, source))? {
+                return Err(RowsError::NoManifest(folder.to_owned()));
+            }
+        }
     }
     let path = folder.join(MANIFEST);
     let text = serde_json::to_vec_pretty(&manifest).map_err(io::Error::from);
@@ -127,15 +131,4 @@ fn read(folder: &Path) -> Result<Option<Manifest>, RowsError> {
         return Err(RowsError::Manifest { path, problem });
     }
     Ok(Some(manifest))
-}
-
-/// Refuses a folder that has files beside the lock.
-fn refuse_files(folder: &Path) -> Result<(), RowsError> {
-    let failed = |source| RowsError::read(folder, source);
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        if entry.map_err(failed)?.file_name() != LOCK_FILE {
-            return Err(RowsError::NoManifest(folder.to_owned()));
-        }
-    }
-    Ok(())
 }

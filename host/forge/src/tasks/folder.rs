@@ -153,7 +153,7 @@ impl Folder {
     pub fn restart(&self, manifest: &Manifest) -> Result<(), PipelineError> {
         match self.read_manifest()? {
             Some(before) => self.clear(&before)?,
-            None => self.refuse_files()?,
+            None => self.check_unused()?,
         }
         self.write_manifest(manifest)
     }
@@ -202,17 +202,22 @@ impl Folder {
     }
 
     fn write_manifest(&self, manifest: &Manifest) -> Result<(), PipelineError> {
-        let (file, stages) = (self.manifest(), self.0.join("stages"));
-        fs::create_dir_all(&stages).map_err(FileError::io(&stages))?;
+        let file = self.manifest();
         let text = serde_json::to_vec_pretty(manifest).map_err(io::Error::from);
         let written = text.and_then(|text| rlf_files::write(&file, &text));
-        Ok(written.map_err(FileError::io(&file))?)
+        written.map_err(FileError::io(&file))?;
+        self.make_stages()
     }
 
-    /// Refuses a folder that has files beside the lock.
-    fn refuse_files(&self) -> Result<(), PipelineError> {
-        let lock = self.0.join(LOCK_FILE);
-        if entries(&self.0)?.iter().all(|path| *path == lock) {
+    /// Makes the folder of the stages, after the manifest: without that, the folder would be somebody else's.
+    fn make_stages(&self) -> Result<(), PipelineError> {
+        let stages = self.0.join("stages");
+        Ok(fs::create_dir_all(&stages).map_err(FileError::io(&stages))?)
+    }
+
+    /// Refuses a folder that holds somebody else's files.
+    fn check_unused(&self) -> Result<(), PipelineError> {
+        if rlf_files::is_unused(&self.0).map_err(FileError::io(&self.0))? {
             return Ok(());
         }
         let folder = self.0.clone();
@@ -260,7 +265,7 @@ impl Folder {
     /// Begins a folder, or goes on with one that was made from the same.
     pub fn begin(&self, manifest: &Manifest) -> Result<(), PipelineError> {
         let Some(there) = self.read_manifest()? else {
-            self.refuse_files()?;
+            self.check_unused()?;
             return self.write_manifest(manifest);
         };
         let what = if there.environments != manifest.environments {
@@ -268,7 +273,7 @@ impl Folder {
         } else if there != *manifest {
             "options"
         } else {
-            return Ok(());
+            return self.make_stages();
         };
         let folder = self.0.clone();
         Err(PipelineError::OtherManifest { folder, what })
