@@ -1,6 +1,6 @@
 """Plays episodes in the environments of this folder, natively: load, call, save.
 
-The environments need the packages pydantic and mcp. The stand-ins of ../python/environments are taken where they are
+The environments need the packages pydantic and mcp. The stand-ins of ../python/packages are taken where they are
 there, for they are what the sandbox has; RLF_ENVIRONMENTS=installed takes the installed packages instead.
 """
 

@@ -186,10 +186,11 @@ impl Host {
             names_plugins |= argument.as_ref() == "--plugins";
             command.arg(argument);
         }
-        if names_plugins {
+        let sets_shipped = command.get_envs().any(|(name, _)| name == "RLF_PLUGINS");
+        if !sets_shipped && names_plugins {
             // No shipped plugins: a test with a few plugins must not depend on them.
             command.env("RLF_PLUGINS", "");
-        } else {
+        } else if !sets_shipped {
             command.env_remove("RLF_PLUGINS");
         }
         command
@@ -198,6 +199,20 @@ impl Host {
             .env("NO_COLOR", "1")
             .env_remove("RLF_LOG");
         Running::start(command)
+    }
+
+    /// Runs `rlf-host plugin` with the plugins of `folder` beside the shipped ones.
+    pub fn plugin_of<'a>(
+        &'a self,
+        folder: &'a Path,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Ended {
+        let mut command = Command::new(self.project.binary());
+        command.env("RLF_PLUGINS", self.plugins());
+        let own: [&Path; 3] = ["plugin".as_ref(), "--plugins".as_ref(), folder];
+        let arguments = arguments.into_iter().map(Path::new);
+        self.start_by(command, own.into_iter().chain(arguments))
+            .wait()
     }
 
     /// Runs `rlf-host` with these arguments to its end.

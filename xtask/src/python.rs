@@ -27,6 +27,9 @@ const NAME: &str = "python";
 /// The file with the tier that `cargo xtask python` made last.
 const CHOICE: &str = "target/interpreters/python.tier";
 
+/// The folder of the package `rlf`, which plugins in Python import.
+const SDK: &str = "sdk/python";
+
 /// A build of the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Tier {
@@ -43,7 +46,7 @@ impl Tier {
     }
 
     /// Its inputs, relative to the repository.
-    fn inputs(self) -> [&'static str; 4] {
+    fn inputs(self) -> [&'static str; 5] {
         let own = match self {
             Self::Portable => "plugins/python/component",
             Self::Fast => "plugins/python/native",
@@ -51,7 +54,8 @@ impl Tier {
         [
             own,
             "plugins/python/driver",
-            "plugins/python/environments",
+            "plugins/python/packages",
+            "sdk/python/rlf",
             "wit",
         ]
     }

@@ -20,14 +20,15 @@ use crate::{
 const END_TO_END: &str = "rlf-tests";
 
 /// The parts that are written in Python, and the folders of their tests.
-const IN_PYTHON: [(&str, &str); 3] = [
+const IN_PYTHON: [(&str, &str); 4] = [
+    ("the Python SDK", "sdk/python/tests"),
     (
         "the driver of the Python interpreter",
         "plugins/python/tests",
     ),
     (
-        "what environments in Python import",
-        "plugins/python/environments/tests",
+        "what files in Python import",
+        "plugins/python/packages/tests",
     ),
     ("the environments in Python", "plugins/environments/tests"),
 ];

@@ -117,7 +117,7 @@ pub(crate) enum Command {
 /// The directory of plugins.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginDirectory {
-    /// Directory of plugins: every `*/plugin.toml` or `*.wasm` in it
+    /// Directory of plugins: every `*/plugin.toml`, `*.wasm` or `*.py` in it
     #[arg(long, value_name = "DIR", default_value = "target/plugins")]
     pub(crate) plugins: PathBuf,
 }

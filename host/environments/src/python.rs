@@ -7,6 +7,7 @@ use rlf_interpreters::interpreter::{Interpreter, ProgramOptions};
 use rlf_interpreters::language::{PYTHON, language};
 use rlf_interpreters::notebook::{Notebook, NotebookRequest};
 use rlf_interpreters::program::{ProgramError, ProgramOutcome};
+use rlf_interpreters::requests::unwrapped;
 use rlf_plugins::bindings::{environment, types};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::programs::ProgramLimits;
@@ -79,14 +80,6 @@ struct Judged {
     score: f64,
     #[serde(default)]
     reason: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Failed {
-    kind: String,
-    #[serde(default)]
-    message: String,
 }
 
 impl PythonSession {
@@ -270,37 +263,6 @@ impl PythonSession {
     }
 }
 
-/// Unwraps `{"answer":..}` or `{"error":..}`. The answer is JSON text, and is returned unchanged.
-fn unwrapped(what: &str, value: &str) -> Result<String, types::Error> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Failing {
-        error: Failed,
-    }
-    let answer = value.strip_prefix("{\"answer\":");
-    if let Some(answer) = answer.and_then(|rest| rest.strip_suffix('}')) {
-        return Ok(answer.to_owned());
-    }
-    Err(match serde_json::from_str::<Failing>(value) {
-        Ok(failing) => guest_error(failing.error),
-        Err(error) => types::Error::Internal(format!(
-            "`{what}` gave neither an answer nor an error: {error}"
-        )),
-    })
-}
-
-fn guest_error(failed: Failed) -> types::Error {
-    let message = failed.message;
-    match failed.kind.as_str() {
-        "invalid-arguments" => types::Error::InvalidArguments(message),
-        "not-found" => types::Error::NotFound(message),
-        "denied" => types::Error::Denied(message),
-        "exhausted" => types::Error::Exhausted(message),
-        "unavailable" => types::Error::Unavailable(message),
-        _ => types::Error::Internal(message),
-    }
-}
-
 fn stopped_by(error: &ProgramError) -> Stopped {
     Stopped::unavailable(error.to_string())
 }
@@ -334,23 +296,5 @@ fn definition(definition: Definition) -> types::ToolDefinition {
         output_schema: definition.output_schema.map(|schema| schema.to_string()),
         hints: types::Hints::empty(),
         extra: Vec::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{types, unwrapped};
-
-    #[test]
-    fn a_state_that_looks_like_an_error_is_a_state() {
-        let state = r#"{"error":{"kind":"internal","message":"no"}}"#;
-        let answer = unwrapped("state", &format!("{{\"answer\":{state}}}"));
-        assert_eq!(answer.unwrap(), state);
-        let refused = unwrapped("state", state);
-        assert!(matches!(refused, Err(types::Error::Internal(why)) if why == "no"));
-        let neither = unwrapped("state", "{}");
-        assert!(
-            matches!(neither, Err(types::Error::Internal(why)) if why.contains("neither an answer"))
-        );
     }
 }

@@ -16,6 +16,7 @@
 //! | cells that share a namespace | [`notebook`] |
 //! | a program as a tool for models, `python` with an argument `code` | `tool` |
 //! | a folder of functions as tools, without a component for them | [`functions`] |
+//! | requests to Python files that an interpreter has loaded | [`requests`] |
 //! | programs for plugins with the gate `execute` | `runner` |
 //! | loading and calling an interpreter, for the core | `loader`: [`InterpreterLoader`] |
 //!
@@ -47,6 +48,7 @@ pub mod language;
 mod loader;
 pub mod notebook;
 pub mod program;
+pub mod requests;
 mod runner;
 mod tool;
 

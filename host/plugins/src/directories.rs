@@ -8,6 +8,7 @@ use crate::grants::PluginGrants;
 use crate::job::{Job, plan};
 use crate::plugin::Plugin;
 use crate::problem::Problem;
+use crate::python_file::INTERPRETER;
 
 /// The plugins of several directories.
 pub(crate) struct PluginDirectories {
@@ -60,12 +61,27 @@ impl PluginDirectories {
         problems: &mut Vec<Problem>,
     ) -> Vec<Job> {
         let mut jobs = plan(&self.directory, &self.all, grants_by_name, problems);
+        let interpreter = self.interpreter(grants_by_name);
+        for job in &mut jobs {
+            job.interpreter.clone_from(&interpreter);
+        }
         for job in jobs.iter_mut().filter(|job| job.grants.path.is_none()) {
             if let Some(later) = self.later.get(job.place.name()) {
                 job.directory.clone_from(later);
             }
         }
         jobs
+    }
+
+    /// The folder of the Python interpreter: the one that the configuration names, or the first of the directories.
+    fn interpreter(&self, grants_by_name: &BTreeMap<String, PluginGrants>) -> Option<PathBuf> {
+        let configured = grants_by_name.get(INTERPRETER);
+        if let Some(path) = configured.and_then(|grants| grants.path.clone()) {
+            return Some(path);
+        }
+        let place = (self.all.iter()).find(|place| place.name() == INTERPRETER)?;
+        let directory = self.later.get(INTERPRETER).unwrap_or(&self.directory);
+        Some(place.path(directory))
     }
 }
 

@@ -1,8 +1,9 @@
-//! Contents of a plugin directory: every `*/plugin.toml`, and every bare `*.wasm` with defaults.
+//! Contents of a plugin directory: every `*/plugin.toml`, and every bare `*.wasm` or `*.py` with defaults.
 //!
 //! Files are opened through a handle on the directory that cannot be left. The open itself refuses a symlink that leads
 //! outside, so no check before it is needed.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 
 use crate::manifest::{MANIFEST_FILE, MAX_MANIFEST_BYTES, PluginManifest, is_valid_name};
 use crate::problem::{Problem, ProblemKind};
+use crate::python_file::{self, PythonFile};
 
 /// Maximum size of a component, in bytes. A larger one is refused unread. A Python interpreter with its standard
 /// library is about 30 MB.
@@ -19,13 +21,22 @@ pub const MAX_COMPONENT_BYTES: u64 = 128 * 1024 * 1024;
 
 /// A plugin that was found. Its manifest is read and its component is open, but none of its code has run.
 #[derive(Debug)]
-pub(crate) struct Candidate {
-    /// Its folder, or its bare `.wasm`.
+pub(crate) struct Found {
+    /// Its folder, or its bare `.wasm` or `.py`.
     pub(crate) path: PathBuf,
     pub(crate) manifest: PluginManifest,
-    /// Open for reading, and at most [`MAX_COMPONENT_BYTES`] long when it was opened.
-    pub(crate) component: File,
-    pub(crate) component_path: PathBuf,
+    pub(crate) code: Code,
+    /// The file of its component, or its Python file.
+    pub(crate) code_path: PathBuf,
+}
+
+/// The code of a plugin.
+#[derive(Debug)]
+pub(crate) enum Code {
+    /// A component: open for reading, and at most [`MAX_COMPONENT_BYTES`] long when it was opened.
+    Component(File),
+    /// A Python file, which the interpreter's component runs.
+    Python(PythonFile),
 }
 
 /// The place of a candidate in a directory.
@@ -40,7 +51,9 @@ impl Place {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Folder(name) => name,
-            Self::Bare(file) => file.strip_suffix(".wasm").unwrap_or(file),
+            Self::Bare(file) => (file.strip_suffix(".wasm"))
+                .or_else(|| file.strip_suffix(".py"))
+                .unwrap_or(file),
         }
     }
 
@@ -74,10 +87,10 @@ pub(crate) fn places(directory: &Dir) -> std::io::Result<Vec<Place>> {
             let has_manifest = directory
                 .open_dir(&name)
                 .is_ok_and(|folder| folder.symlink_metadata(MANIFEST_FILE).is_ok());
-            if has_manifest || !components_in(directory, &name).is_empty() {
+            if has_manifest || !code_in(directory, &name).is_empty() {
                 places.push(Place::Folder(name));
             }
-        } else if has_extension(&name, "wasm") {
+        } else if has_extension(&name, "wasm") || python_file::is_plugin(&name) {
             places.push(Place::Bare(name));
         } else if directory
             .symlink_metadata(&name)
@@ -91,8 +104,9 @@ pub(crate) fn places(directory: &Dir) -> std::io::Result<Vec<Place>> {
     Ok(places)
 }
 
-/// The `.wasm` files of a folder, sorted.
-fn components_in(directory: &Dir, folder: &str) -> Vec<String> {
+/// The files of a folder that can be its plugin's code, sorted: every `.wasm` file, and the `.py` file with the
+/// folder's name.
+fn code_in(directory: &Dir, folder: &str) -> Vec<String> {
     let Ok(entries) = directory
         .open_dir(folder)
         .and_then(|folder| folder.entries())
@@ -101,7 +115,7 @@ fn components_in(directory: &Dir, folder: &str) -> Vec<String> {
     };
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| has_extension(name, "wasm"))
+        .filter(|name| has_extension(name, "wasm") || name.strip_suffix(".py") == Some(folder))
         .collect();
     names.sort();
     names
@@ -139,7 +153,7 @@ pub(crate) fn read(
     path: &Path,
     place: &Place,
     name: &str,
-) -> Result<Candidate, Problem> {
+) -> Result<Found, Problem> {
     let name = name.to_owned();
     let here = place.path(path);
     let problem = |kind, at: &Path, what: String, mend: &str| Problem {
@@ -171,21 +185,55 @@ pub(crate) fn read(
                     "make the two the same, or leave `name` out",
                 ));
             }
-            let file = component_file(directory, folder, &name, &manifest)
+            let file = code_file(directory, folder, &name, &manifest)
                 .map_err(|(what, mend)| problem(ProblemKind::Manifest, &here, what, mend))?;
             (manifest, format!("{folder}/{file}"))
         }
     };
     // Without the `.` that stands for the folder itself.
-    let component_path: PathBuf = path.join(&file).components().collect();
-    let component = open_bounded(directory, &file, MAX_COMPONENT_BYTES)
-        .map_err(|(what, mend)| problem(ProblemKind::File, &component_path, what, mend))?;
-    Ok(Candidate {
+    let code_path: PathBuf = path.join(&file).components().collect();
+    let code = if python_file::is_python(&code_path) {
+        let folder = match place {
+            Place::Bare(_) => None,
+            Place::Folder(folder) => Some(folder.as_str()),
+        };
+        python_file(directory, &file, folder).map(Code::Python)
+    } else {
+        open_bounded(directory, &file, MAX_COMPONENT_BYTES).map(Code::Component)
+    };
+    let code = code.map_err(|(what, mend)| problem(ProblemKind::File, &code_path, what, mend))?;
+    Ok(Found {
         path: here,
         manifest,
-        component,
-        component_path,
+        code,
+        code_path,
     })
+}
+
+/// Reads a Python file, and the others of its folder. A bare file has none.
+fn python_file(
+    directory: &Dir,
+    file: &str,
+    folder: Option<&str>,
+) -> Result<PythonFile, (String, &'static str)> {
+    let text = |file: &str| {
+        let bytes = read_bounded(directory, file, python_file::MAX_FILE_BYTES)?;
+        let text = String::from_utf8(bytes);
+        text.map_err(|_| (format!("{file} is not UTF-8"), "save it as UTF-8"))
+    };
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let mut beside = BTreeMap::new();
+    if let Some(folder) = folder {
+        let names = python_file::files_beside(directory, folder, name).map_err(|count| {
+            let what = format!("the folder has {count} Python files");
+            (what, "keep only those that the plugin imports")
+        })?;
+        for name in names {
+            let source = text(&format!("{folder}/{name}"))?;
+            beside.insert(name, source);
+        }
+    }
+    Ok(PythonFile::new(name, text(file)?, beside))
 }
 
 /// Reads the manifest of a folder; without one, the default applies.
@@ -216,9 +264,9 @@ fn read_manifest(
     })
 }
 
-/// Finds the component's file in its folder: the one that the manifest names, else the one named after the folder, else
-/// the only one.
-fn component_file(
+/// Finds the file with the plugin's code in its folder: the one that the manifest names, else the one named after the
+/// folder, else the only one.
+fn code_file(
     directory: &Dir,
     folder: &str,
     name: &str,
@@ -231,18 +279,22 @@ fn component_file(
         {
             return Err((
                 format!("`component = {named:?}` is not a file name"),
-                "name a .wasm file in the plugin's own folder, without a path",
+                "name a .wasm or .py file in the plugin's own folder, without a path",
             ));
         }
         return Ok(named.clone());
     }
-    let mut found = components_in(directory, folder);
+    let mut found = code_in(directory, folder);
+    let python = format!("{name}.py");
+    if folder == "." && directory.symlink_metadata(&python).is_ok() {
+        found.push(python);
+    }
     let default = format!("{name}.wasm");
     match found.len() {
         _ if found.contains(&default) => Ok(default),
         1 => Ok(found.remove(0)),
         0 => Err((
-            "there is no .wasm file".into(),
+            "there is no .wasm file, and no .py file with the folder's name".into(),
             "build the plugin, or copy its component here",
         )),
         _ => Err((
@@ -313,7 +365,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn stem(candidate: &Candidate) -> String {
+    fn stem(candidate: &Found) -> String {
         candidate
             .path
             .file_stem()
@@ -323,7 +375,7 @@ mod tests {
             .to_owned()
     }
 
-    fn read_all(path: &Path) -> Vec<Result<Candidate, Problem>> {
+    fn read_all(path: &Path) -> Vec<Result<Found, Problem>> {
         let directory = open(path).unwrap();
         let read = |place: &Place| read(&directory, path, place, place.name());
         places(&directory).unwrap().iter().map(read).collect()
@@ -346,10 +398,14 @@ mod tests {
         let found: Vec<(String, Vec<u8>)> = read_all(root.path())
             .into_iter()
             .map(|c| c.unwrap())
-            .map(|mut c| {
+            .map(|found| {
                 let mut bytes = Vec::new();
-                c.component.read_to_end(&mut bytes).unwrap();
-                (stem(&c), bytes)
+                let name = stem(&found);
+                let Code::Component(mut file) = found.code else {
+                    panic!("{name} is no component");
+                };
+                file.read_to_end(&mut bytes).unwrap();
+                (name, bytes)
             })
             .collect();
         let expected = [("alpha", "only"), ("middle", "middle"), ("zeta", "zeta")];
@@ -386,7 +442,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "there is no .wasm file",
+                "there is no .wasm file, and no .py file with the folder's name",
                 "`component = \"../a/x.wasm\"` is not a file name",
                 "there are several components: x.wasm, y.wasm",
                 "./d/plugin.toml:1:1: unknown key `knid`; did you mean `kind`?",

@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
-use rlf_sandbox::{ComponentFile, Sandbox};
+use rlf_sandbox::Sandbox;
 
-use crate::discovery::MAX_COMPONENT_BYTES;
 use crate::job::Job;
 use crate::kind::Kinds;
 use crate::manifest::{MANIFEST_FILE, PluginKind};
 use crate::plugin::Plugin;
+use crate::python_file;
 use crate::registry::Registry;
 
 /// Interval between checks of the files.
@@ -90,9 +90,9 @@ struct Watched {
     changed: Option<Files>,
 }
 
-/// Inode, length and time of a component and its manifest. They show a change without reading the files.
+/// Inode, length and time of a plugin's code and its manifest. They show a change without reading the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Files([Option<(u64, u64, SystemTime)>; 2]);
+struct Files(Vec<Option<(u64, u64, SystemTime)>>);
 
 impl Files {
     fn new(plugin: &Plugin) -> Self {
@@ -101,10 +101,9 @@ impl Files {
             let number = std::os::unix::fs::MetadataExt::ino(&metadata);
             Some((number, metadata.len(), metadata.modified().ok()?))
         };
-        Self([
-            stamp(&plugin.component_path),
-            stamp(&plugin.path.join(MANIFEST_FILE)),
-        ])
+        let mut files = python_file::watched(&plugin.code_path);
+        files.push(plugin.path.join(MANIFEST_FILE));
+        Self(files.iter().map(|path| stamp(path)).collect())
     }
 }
 
@@ -117,10 +116,8 @@ impl FileWatch {
         let plugins = tools.map(|(plugin, job)| {
             let files = Files::new(plugin);
             // The plugin may have been replaced while others were loaded.
-            let is_the_same = (job.candidate()).is_ok_and(|found| {
-                let component = ComponentFile::read(found.component, MAX_COMPONENT_BYTES);
-                component.is_ok_and(|component| component.info().hash == plugin.hash())
-            });
+            let is_the_same =
+                (job.candidate()).is_ok_and(|found| found.info().hash == plugin.hash());
             Watched {
                 plugin: Arc::clone(plugin),
                 job: job.clone(),

@@ -1,21 +1,24 @@
 //! Loading jobs: which plugin is loaded under which name. Several are loaded side by side.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use rlf_sandbox::Sandbox;
+use rlf_sandbox::{ComponentFile, Sandbox};
 
-use crate::discovery::{self, Candidate, Place};
+use crate::candidate::Candidate;
+use crate::discovery::{self, Code, MAX_COMPONENT_BYTES, Place};
 use crate::grants::PluginGrants;
 use crate::kind::Kinds;
 use crate::loading;
 use crate::manifest::is_valid_name;
 use crate::plugin::Plugin;
-use crate::problem::{BUILD_SHIPPED, Problem, ProblemKind};
+use crate::problem::{BUILD_SHIPPED, LoadRefusal, Problem, ProblemKind};
+use crate::python_file;
 
 /// Maximum number of threads that load plugins: each may hold a component that is being compiled.
 const MAX_LOADERS: usize = 4;
@@ -29,6 +32,8 @@ pub(crate) struct Job {
     pub(crate) grants: PluginGrants,
     /// True if the operator's configuration mentions it.
     pub(crate) is_named: bool,
+    /// The folder of the Python interpreter, which runs plugins that are Python files.
+    pub(crate) interpreter: Option<PathBuf>,
 }
 
 impl Job {
@@ -73,11 +78,47 @@ impl Job {
                 "correct the path",
             )
         })?;
-        let read = discovery::read(&directory, &self.directory, &self.place, &own_name);
-        read.map_err(|problem| Problem {
+        let found = discovery::read(&directory, &self.directory, &self.place, &own_name);
+        let found = found.map_err(|problem| Problem {
             plugin: self.alias.clone(),
             ..problem
+        })?;
+        let (component, python_file) = match found.code {
+            Code::Component(component) => (component, None),
+            Code::Python(file) => (self.interpreter()?, Some(file)),
+        };
+        let component = ComponentFile::read(component, MAX_COMPONENT_BYTES)
+            .map_err(|error| LoadRefusal::from(&error).about(&self.alias, &found.code_path))?;
+        Ok(Candidate {
+            path: found.path,
+            manifest: found.manifest,
+            component,
+            code_path: found.code_path,
+            python_file,
         })
+    }
+
+    /// Opens the component of the Python interpreter.
+    fn interpreter(&self) -> Result<File, Problem> {
+        let problem = |what: String, mend: &str| Problem {
+            plugin: self.alias.clone(),
+            path: self.path(),
+            kind: ProblemKind::File,
+            what: format!("the Python interpreter, which runs it, cannot be used: {what}"),
+            mend: mend.to_owned(),
+        };
+        let Some(folder) = &self.interpreter else {
+            return Err(problem("there is none".to_owned(), BUILD_SHIPPED));
+        };
+        let directory = discovery::open(folder)
+            .map_err(|error| problem(error.to_string(), "correct the path"))?;
+        let place = Place::Folder(".".to_owned());
+        let found = discovery::read(&directory, folder, &place, python_file::INTERPRETER);
+        match found.map(|found| found.code) {
+            Ok(Code::Component(component)) => Ok(component),
+            Ok(Code::Python(_)) => Err(problem("it is no component".to_owned(), BUILD_SHIPPED)),
+            Err(error) => Err(problem(error.what, &error.mend)),
+        }
     }
 
     fn run(&self, kinds: Kinds, sandbox: &Sandbox) -> Result<Plugin, Problem> {
@@ -120,6 +161,7 @@ pub(crate) fn plan(
             place,
             grants: grants.clone(),
             is_named: true,
+            interpreter: None,
         };
         if let Some(path) = &grants.path {
             if grants.enabled {
@@ -171,6 +213,7 @@ pub(crate) fn plan(
                 place: place.clone(),
                 grants: PluginGrants::default(),
                 is_named: false,
+                interpreter: None,
             }),
     );
     jobs.sort_by(|a, b| (&a.alias, a.path()).cmp(&(&b.alias, b.path())));

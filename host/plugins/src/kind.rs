@@ -36,6 +36,13 @@ pub trait KindLoader: Sync {
         grants: &PluginGrants,
         max_memory_bytes: u64,
     ) -> Result<LoadPlan, LoadRefusal>;
+
+    /// Like [`plan`](Self::plan), for a plugin of this kind that is a Python file: the component is the interpreter's.
+    /// `None` if a Python file cannot be of this kind.
+    fn plan_for_python(&self, grants: &PluginGrants) -> Option<LoadPlan> {
+        let _ = grants;
+        None
+    }
 }
 
 /// Looks up the exports of a prepared component.
@@ -76,6 +83,9 @@ impl LoadPlan {
 /// Looks up the functions of an interface in a component.
 pub type FindIndices<T> = fn(&InstancePre<State>) -> wasmtime::Result<T>;
 
+/// Looks up the exports of the Python interpreter.
+pub type FindInPython = fn(&InstancePre<State>) -> wasmtime::Result<Arc<dyn Exports>>;
+
 /// The interface that the components of one kind export.
 pub trait Interface: Sync + 'static {
     /// The kind.
@@ -89,6 +99,10 @@ pub trait Interface: Sync + 'static {
 
     /// Looks up the functions in a component.
     const FIND: FindIndices<Self::Indices>;
+
+    /// Looks up the exports of the Python interpreter, for a plugin of this kind that is a Python file. `None` if a
+    /// Python file cannot be of this kind.
+    const FIND_IN_PYTHON: Option<FindInPython> = None;
 
     /// See [`Exports::list`].
     fn list(
@@ -117,6 +131,15 @@ impl<I: Interface> KindLoader for I {
             let indices = Arc::new((I::FIND)(pre)?);
             Ok(Arc::new(InterfaceExports::<I> { indices }))
         }))
+    }
+
+    fn plan_for_python(&self, grants: &PluginGrants) -> Option<LoadPlan> {
+        let find = I::FIND_IN_PYTHON?;
+        Some(LoadPlan {
+            // The interpreter keeps its files below the root.
+            files: Some(grants.programs.files()),
+            ..LoadPlan::new(I::POOL, grants, find)
+        })
     }
 }
 

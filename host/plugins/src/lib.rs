@@ -14,8 +14,9 @@
 //! |---|---|
 //! | the manifest, in which a plugin makes its requests | [`manifest`] |
 //! | the operator's grants | [`grants`], [`programs`], [`python_environment`] |
-//! | finding, admitting and loading plugins | [`discovery`], `directories`, `admission`, `job`, `loading`, [`registry`] |
+//! | finding, admitting and loading plugins | [`discovery`], `directories`, `candidate`, `admission`, `job`, `loading`, [`registry`] |
 //! | adding a kind of plugin | [`kind::KindLoader`], [`kind::Interface`], [`plugin::Exports`] |
+//! | plugins that are one Python file | `python_file` |
 //! | replacing plugins while calls run | [`follower`] |
 //! | the reason why a plugin was not loaded | [`problem`] |
 //! | a loaded plugin, and the text it printed | [`plugin`] |
@@ -50,6 +51,7 @@
 mod admission;
 pub mod arguments;
 pub mod bindings;
+mod candidate;
 pub mod convert;
 pub mod counters;
 mod directories;
@@ -67,6 +69,7 @@ pub mod plugin;
 pub mod problem;
 pub mod programs;
 pub mod python_environment;
+mod python_file;
 pub mod registry;
 pub mod report;
 pub mod safe_text;

@@ -3,12 +3,10 @@
 
 use std::path::Path;
 
-use rlf_sandbox::{
-    ComponentFile, ComponentSource, Grants, InitMode, LoadError, LoadRequest, RealSources, Sandbox,
-};
+use rlf_sandbox::{ComponentSource, Grants, InitMode, LoadRequest, RealSources, Sandbox};
 
 use crate::admission::admit;
-use crate::discovery::{Candidate, MAX_COMPONENT_BYTES};
+use crate::candidate::Candidate;
 use crate::gates;
 use crate::grants::PluginGrants;
 use crate::kind::Kinds;
@@ -26,17 +24,11 @@ pub(crate) fn load(
     kinds: Kinds,
     sandbox: &Sandbox,
 ) -> Result<Plugin, Problem> {
-    let (path, component_path) = (candidate.path.clone(), candidate.component_path.clone());
-    let problem = |path: &Path, refusal: LoadRefusal| Problem {
-        plugin: alias.into(),
-        path: path.to_owned(),
-        kind: refusal.kind,
-        what: one_line(&refusal.what),
-        mend: refusal.mend,
-    };
-    let component = ComponentFile::read(candidate.component, MAX_COMPONENT_BYTES)
-        .map_err(|error| problem(&component_path, refusal_for(&error)))?;
-    let admitted = admit(alias, &candidate.manifest, grants, component.info())
+    let (path, code_path) = (candidate.path.clone(), candidate.code_path.clone());
+    let problem = |path: &Path, refusal: LoadRefusal| refusal.about(alias, path);
+    let python_file = candidate.python_file.as_ref();
+    let info = candidate.info();
+    let admitted = admit(alias, &candidate.manifest, grants, &info, python_file)
         .map_err(|refusal| problem(&path, refusal))?;
     let grants = &admitted.grants;
     let loader = (kinds.iter().find(|loader| loader.kind() == admitted.kind)).ok_or_else(|| {
@@ -46,7 +38,7 @@ pub(crate) fn load(
         );
         problem(&path, LoadRefusal::new(ProblemKind::Component, what, ""))
     })?;
-    let imported = (component.info().imports)
+    let imported = (info.imports)
         .iter()
         .filter_map(|import| GateName::from_import(import));
     let gates = gates::open(imported, grants).map_err(|error| {
@@ -59,10 +51,18 @@ pub(crate) fn load(
         let refusal = LoadRefusal::new(ProblemKind::Grants, what, mend);
         return Err(problem(&path, refusal));
     }
-    let plan = loader
-        .plan(alias, grants, sandbox.pools().max_memory_bytes)
-        .map_err(|refusal| problem(&path, refusal))?;
+    let plan = match python_file {
+        Some(_) => loader.plan_for_python(grants).ok_or_else(|| {
+            let what = format!("{} cannot be a Python file", admitted.kind.with_article());
+            LoadRefusal::new(ProblemKind::Component, what, "")
+        }),
+        None => loader.plan(alias, grants, sandbox.pools().max_memory_bytes),
+    };
+    let plan = plan.map_err(|refusal| problem(&path, refusal))?;
     let mut config = grants.effective_config(&candidate.manifest);
+    if let Some(file) = python_file {
+        config = file.init_config(&config);
+    }
     let environment_hash = plan.environment.map(|files| {
         let hash = blake3::hash(files.to_string().as_bytes()).to_hex();
         config["environment"] = files;
@@ -73,7 +73,7 @@ pub(crate) fn load(
         name: alias,
         pool: plan.pool,
         gates: &gates,
-        component: ComponentSource::File(&component),
+        component: ComponentSource::File(&candidate.component),
         config_json: &config_json,
         grants: &Grants {
             data: grants.data.clone(),
@@ -88,33 +88,28 @@ pub(crate) fn load(
     };
     let template = sandbox
         .load(&request)
-        .map_err(|error| problem(&component_path, refusal_for(&error)))?;
+        .map_err(|error| problem(&code_path, (&error).into()))?;
     let exports = (plan.exports)(template.instance_pre()).map_err(|error| {
         let what = format!(
             "the component does not export {} as the contract has it: {error:#}",
             admitted.kind.interface()
         );
         problem(
-            &component_path,
+            &code_path,
             LoadRefusal::new(ProblemKind::Component, what, "build it against wit/"),
         )
     })?;
-    let mut plugin = Plugin::new(
-        alias.to_owned(),
-        (candidate.path, candidate.component_path, candidate.manifest),
-        admitted.kind,
-        admitted.grants,
-        admitted.notices,
-        template,
-        exports,
-    );
+    let loads_files = environment_hash.is_some() || python_file.is_some();
+    let mut plugin = Plugin::new(alias.to_owned(), candidate, admitted, template, exports);
     plugin.environment_hash = environment_hash;
-    ask(&mut plugin).map_err(|refusal| problem(&component_path, refusal))?;
-    if let (Some(_), InitMode::PerCall { reason }) =
-        (&plugin.environment_hash, plugin.template().init())
-    {
+    ask(&mut plugin).map_err(|refusal| problem(&code_path, refusal))?;
+    if let (true, InitMode::PerCall { reason }) = (loads_files, plugin.template().init()) {
+        let (what, run) = match plugin.environment_hash {
+            Some(_) => ("environment", "session"),
+            None => ("plugin", "call"),
+        };
         tracing::warn!(
-            "environment `{alias}`: every session loads its files again, which takes time and memory: {reason}"
+            "{what} `{alias}`: every {run} loads its files again, which takes time and memory: {reason}"
         );
     }
     Ok(plugin)
@@ -152,22 +147,4 @@ fn ask(plugin: &mut Plugin) -> Result<(), LoadRefusal> {
     plugin.tools = check_tools(listed, plugin.grants(), Checking::Host)
         .map_err(|error| LoadRefusal::new(ProblemKind::Tools, error.to_string(), mend))?;
     Ok(())
-}
-
-/// Errors about a component quote names from the component. None of them may begin a line or move a terminal's cursor.
-fn one_line(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    rlf_sandbox::safe_text(lines.join("; ").as_bytes())
-}
-
-pub(crate) fn refusal_for(error: &LoadError) -> LoadRefusal {
-    let kind = match error {
-        LoadError::Init { .. } => ProblemKind::Init,
-        LoadError::Data(_) => ProblemKind::Data,
-        LoadError::Read(_) => ProblemKind::File,
-        LoadError::Limits(_) | LoadError::Files(_) => ProblemKind::Grants,
-        _ => ProblemKind::Component,
-    };
-    // The sandbox's messages already include the advice.
-    LoadRefusal::new(kind, error.to_string(), "")
 }

@@ -14,13 +14,16 @@ use serde::Serialize;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
+use crate::admission::Admitted;
 use crate::bindings::types;
+use crate::candidate::Candidate;
 use crate::gates::{Nesting, ProgramRunner};
 use crate::grants::PluginGrants;
 use crate::manifest::{GateName, PluginKind, PluginManifest};
 use crate::offered_tools::LoadedTool;
 use crate::outcome::CallEnd;
 use crate::problem::LoadRefusal;
+use crate::python_file::PythonFile;
 
 /// The exports of a loaded plugin. The crate of its kind implements this trait. The methods are those that the core and
 /// the crates of other kinds need.
@@ -69,7 +72,8 @@ pub struct ToolList {
 pub struct Plugin {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
-    pub(crate) component_path: PathBuf,
+    /// The file of its component, or its Python file.
+    pub(crate) code_path: PathBuf,
     pub(crate) manifest: PluginManifest,
     pub(crate) grants: PluginGrants,
     pub(crate) notices: Vec<String>,
@@ -80,6 +84,10 @@ pub struct Plugin {
     /// True if the operator's configuration mentions it.
     pub(crate) is_named: bool,
     pub(crate) environment_hash: Option<String>,
+    /// The first line of a Python file's docstring.
+    docstring: Option<String>,
+    /// BLAKE3 of its code: of the component as its author built it, or of its Python files.
+    hash: String,
     identity: String,
     last_trap: Mutex<Option<String>>,
     successor: RwLock<Option<Arc<Plugin>>>,
@@ -114,25 +122,39 @@ pub struct ToolRequest {
 impl Plugin {
     pub(crate) fn new(
         name: String,
-        candidate: (PathBuf, PathBuf, PluginManifest),
-        kind: PluginKind,
-        grants: PluginGrants,
-        notices: Vec<String>,
+        candidate: Candidate,
+        admitted: Admitted,
         template: Template,
         exports: Arc<dyn Exports>,
     ) -> Self {
-        let (path, component_path, manifest) = candidate;
+        let hash = candidate.info().hash;
+        let Candidate {
+            path,
+            manifest,
+            code_path,
+            python_file,
+            ..
+        } = candidate;
+        let Admitted {
+            kind,
+            grants,
+            notices,
+        } = admitted;
         let config = grants.effective_config(&manifest).to_string();
+        let docstring = python_file.as_ref().and_then(PythonFile::docstring);
+        let code = match python_file {
+            Some(_) => format!("{hash}+{}", template.info().hash),
+            None => hash.clone(),
+        };
         let identity = format!(
-            "{} {} {}",
-            template.info().hash,
+            "{code} {} {}",
             template.data_hash().unwrap_or_default(),
             blake3::hash(config.as_bytes()).to_hex()
         );
         Self {
             name,
             path,
-            component_path,
+            code_path,
             manifest,
             grants,
             notices,
@@ -142,6 +164,8 @@ impl Plugin {
             tools: Vec::new(),
             is_named: false,
             environment_hash: None,
+            docstring,
+            hash,
             identity,
             last_trap: Mutex::default(),
             successor: RwLock::default(),
@@ -164,14 +188,14 @@ impl Plugin {
         self.kind() == PluginKind::Environment || self.grants.environment.is_some()
     }
 
-    /// Its folder, or its bare `.wasm`.
+    /// Its folder, or its bare `.wasm` or `.py`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// BLAKE3 of the component as its author built it, hexadecimal.
+    /// BLAKE3 of its code, hexadecimal: of the component as its author built it, or of its Python files.
     pub fn hash(&self) -> &str {
-        &self.template.info().hash
+        &self.hash
     }
 
     /// Identifies an environment: by its component, and for an interpreter also by the files that it has loaded.
@@ -220,6 +244,14 @@ impl Plugin {
     /// Notices for people, about anything that loaded differently than expected.
     pub fn notices(&self) -> &[String] {
         &self.notices
+    }
+
+    /// A description for people, in one sentence: the manifest's, or the first line of a Python file's docstring.
+    pub fn description(&self) -> &str {
+        match (&self.manifest.description, &self.docstring) {
+            (described, Some(docstring)) if described.is_empty() => docstring,
+            (described, _) => described,
+        }
     }
 
     /// The prepared component.

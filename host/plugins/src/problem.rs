@@ -1,8 +1,9 @@
 //! Plugins that could not be loaded, with advice. A broken plugin never stops the others.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rlf_sandbox::LoadError;
 use serde::Serialize;
 
 /// The cure for a missing plugin of ours.
@@ -72,6 +73,33 @@ impl LoadRefusal {
             what: what.into(),
             mend: mend.into(),
         }
+    }
+
+    /// The problem of the plugin `plugin`, at `path`. Errors about a component quote names from the component. None of
+    /// them may begin a line or move a terminal's cursor.
+    pub(crate) fn about(self, plugin: &str, path: &Path) -> Problem {
+        let lines: Vec<&str> = self.what.lines().map(str::trim).collect();
+        Problem {
+            plugin: plugin.to_owned(),
+            path: path.to_owned(),
+            kind: self.kind,
+            what: rlf_sandbox::safe_text(lines.join("; ").as_bytes()),
+            mend: self.mend,
+        }
+    }
+}
+
+impl From<&LoadError> for LoadRefusal {
+    fn from(error: &LoadError) -> Self {
+        let kind = match error {
+            LoadError::Init { .. } => ProblemKind::Init,
+            LoadError::Data(_) => ProblemKind::Data,
+            LoadError::Read(_) => ProblemKind::File,
+            LoadError::Limits(_) | LoadError::Files(_) => ProblemKind::Grants,
+            _ => ProblemKind::Component,
+        };
+        // The sandbox's messages already include the advice.
+        Self::new(kind, error.to_string(), "")
     }
 }
 

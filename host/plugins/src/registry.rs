@@ -6,16 +6,17 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rlf_sandbox::{ComponentFile, ComponentInfo, Sandbox};
+use rlf_sandbox::{ComponentInfo, Sandbox};
 
 use crate::directories::{PluginDirectories, remove_shadowed_tools};
-use crate::discovery::{self, MAX_COMPONENT_BYTES};
+use crate::discovery;
 use crate::grants::PluginGrants;
 use crate::job::{Job, run_all};
 use crate::kind::Kinds;
 use crate::manifest::{PluginKind, PluginManifest};
 use crate::plugin::Plugin;
 use crate::problem::{BUILD_SHIPPED, Problem, ProblemKind};
+use crate::python_file::INTERPRETER;
 
 /// The plugins of a run, and the problems of those that were not loaded.
 pub struct Registry {
@@ -37,12 +38,14 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// A plugin's component and its author's manifest.
+/// A plugin's code and its author's manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginIdentity {
-    /// The file.
+    /// The file of the component, or the Python file.
     pub path: PathBuf,
-    /// Its hash, which grants are bound to, and its imports and exports.
+    /// Its kind: what its manifest says, or else what its code is.
+    pub kind: Option<PluginKind>,
+    /// The hash of its code, which grants are bound to, and the imports and exports of the component that runs it.
     pub component: ComponentInfo,
     /// The author's manifest.
     pub manifest: PluginManifest,
@@ -140,9 +143,11 @@ impl Registry {
             .filter_map(|plugin| Some((plugin, self.jobs.get(plugin.name())?)))
     }
 
-    /// Loads one plugin by its path: a folder, or a bare `.wasm`. Its name is that of the folder or the file.
+    /// Loads one plugin by its path: a folder, or a bare `.wasm` or `.py`. Its name is that of the folder or the file.
+    /// The first of `directories` that has the Python interpreter provides it for a Python file.
     pub fn load_one(
         path: &Path,
+        directories: &[PathBuf],
         grants: &PluginGrants,
         kinds: Kinds,
         sandbox: &Sandbox,
@@ -154,6 +159,10 @@ impl Registry {
             place,
             grants: grants.clone(),
             is_named: true,
+            interpreter: directories
+                .iter()
+                .map(|directory| directory.join(INTERPRETER))
+                .find(|folder| folder.is_dir()),
         };
         job.alias = job.own_name();
         job.run_on_own_thread(kinds, sandbox).map(Arc::new)
@@ -215,22 +224,11 @@ impl Registry {
                 )
             }));
         };
-        let open =
-            discovery::open(&job.directory).map_err(|error| unreadable(&job.directory, &error))?;
-        let found = discovery::read(&open, &job.directory, &job.place, &job.own_name())?;
-        let component = ComponentFile::read(found.component, MAX_COMPONENT_BYTES);
-        let component = component.map_err(|error| {
-            let refusal = crate::loading::refusal_for(&error);
-            problem(
-                &found.component_path,
-                refusal.kind,
-                refusal.what,
-                refusal.mend,
-            )
-        })?;
+        let found = job.candidate()?;
         Ok(PluginIdentity {
-            path: found.component_path,
-            component: component.info().clone(),
+            kind: found.kind(),
+            component: found.info(),
+            path: found.code_path,
             manifest: found.manifest,
         })
     }

@@ -31,13 +31,13 @@ pub struct PluginReport {
     pub version: Option<String>,
     /// Its folder, or its bare `.wasm`.
     pub path: PathBuf,
-    /// Its component.
+    /// The file of its component, or its Python file.
     pub component: PathBuf,
-    /// BLAKE3 of the component, hexadecimal; `hash` in the grants pins it.
+    /// BLAKE3 of its code, hexadecimal; `hash` in the grants pins it.
     pub hash: String,
     /// True if the grants pin that hash.
     pub pinned: bool,
-    /// Length of the component in bytes.
+    /// Length of the component in bytes; for a Python file, of the interpreter that runs it.
     pub bytes: u64,
     /// Interfaces that the component imports, with versions.
     pub imports: Vec<String>,
@@ -115,12 +115,12 @@ impl Plugin {
             name: self.name().to_owned(),
             kind: self.kind(),
             world: self.kind().world(),
-            description: rlf_sandbox::safe_text(self.manifest().description.as_bytes()),
+            description: rlf_sandbox::safe_text(self.description().as_bytes()),
             version: self.manifest().version.clone(),
             path: self.path().to_owned(),
-            component: self.component_path.clone(),
-            hash: info.hash.clone(),
-            pinned: self.grants().hash.is_some() && self.grants().trusts(&info.hash),
+            component: self.code_path.clone(),
+            hash: self.hash().to_owned(),
+            pinned: self.grants().hash.is_some() && self.grants().trusts(self.hash()),
             callable: self.grants().tools.clone(),
             bytes: info.size,
             imports: info.imports.clone(),

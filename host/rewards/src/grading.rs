@@ -3,7 +3,7 @@
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::Trajectory;
-use rlf_plugins::bindings::reward;
+use rlf_plugins::bindings::{reward, types};
 use rlf_plugins::seed;
 
 use crate::guest_trajectory::{task_to_guest, trajectory_to_guest};
@@ -106,3 +106,6 @@ impl GradingRequest {
         }
     }
 }
+
+/// A guest's answer to a grading request.
+pub(crate) type GradingResult = Result<Vec<Result<reward::Score, types::Error>>, types::Error>;

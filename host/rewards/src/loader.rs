@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use rlf_plugins::bindings::{reward, types};
+use rlf_interpreters::requests::PythonFile;
+use rlf_plugins::bindings::reward;
 use rlf_plugins::gates::Nesting;
-use rlf_plugins::kind::{FindIndices, Interface};
+use rlf_plugins::kind::{FindInPython, FindIndices, Interface};
 use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::plugin::{Plugin, ToolList};
 use rlf_plugins::problem::{LoadRefusal, ProblemKind};
 use rlf_sandbox::{CallSpec, Pool, Stopped};
 
-use crate::grading::GradingRequest;
+use crate::grading::{GradingRequest, GradingResult};
+use crate::python::{self, PythonRewards};
 
 type RewardIndices = Arc<reward::GuestIndices>;
 
@@ -23,6 +25,8 @@ impl Interface for RewardLoader {
     const POOL: Pool = Pool::Calls;
     type Indices = reward::GuestIndices;
     const FIND: FindIndices<reward::GuestIndices> = reward::GuestIndices::new;
+    const FIND_IN_PYTHON: Option<FindInPython> =
+        Some(|component| Ok(Arc::new(PythonRewards(PythonFile::find(component)?))));
 
     /// Creates an instance and looks up its functions. Only then is it known whether they have the contract's types.
     async fn list(
@@ -44,9 +48,6 @@ impl Interface for RewardLoader {
     }
 }
 
-/// A guest's answer to a grading request.
-pub(crate) type GradingResult = Result<Vec<Result<reward::Score, types::Error>>, types::Error>;
-
 /// Asks a reward to grade a group.
 pub(crate) async fn grade(
     plugin: &Plugin,
@@ -54,11 +55,6 @@ pub(crate) async fn grade(
     seed: u64,
     nesting: Option<Arc<Nesting>>,
 ) -> Result<GradingResult, Stopped> {
-    let Some(indices) = plugin.exports::<RewardIndices>() else {
-        return Err(Stopped::unavailable("the plugin is no reward"));
-    };
-    let indices = Arc::clone(indices);
-    let request = Arc::clone(request);
     let label = format!("{}: grade {}", plugin.name(), request.task().id);
     let spec = CallSpec {
         label,
@@ -66,6 +62,14 @@ pub(crate) async fn grade(
         context: nesting.map(|nesting| nesting as _),
         ..CallSpec::default()
     };
+    if let Some(file) = plugin.exports::<PythonFile>() {
+        return python::grade(file, plugin, request, spec).await;
+    }
+    let Some(indices) = plugin.exports::<RewardIndices>() else {
+        return Err(Stopped::unavailable("the plugin is no reward"));
+    };
+    let indices = Arc::clone(indices);
+    let request = Arc::clone(request);
     let report = plugin
         .template()
         .call(spec, move |store, instance| {

@@ -49,7 +49,7 @@ const RECORD: &str = "plugin-directories.json";
 /// The directories of plugins, and whether components are prepared in a separate process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginSources {
-    /// Directories of plugins: every `*/plugin.toml` or `*.wasm` in them. Plugins and tools of an earlier directory
+    /// Directories of plugins: every `*/plugin.toml`, `*.wasm` or `*.py` in them. Plugins and tools of an earlier directory
     /// replace those of the same name in a later one.
     pub directories: Vec<PathBuf>,
     /// The directory of shipped plugins, which comes last. `None` leaves them out.

@@ -12,6 +12,7 @@
 //! | kept results of deterministic tools | `result_cache` |
 //! | files that calls leave behind | `outputs` |
 //! | loading and calling a tool plugin, for the core | `loader`: [`ToolLoader`] |
+//! | tools in a Python file | `python` |
 //! | schemas, arguments, ends of calls | [`rlf_plugins::schema`], [`rlf_plugins::arguments`], [`rlf_plugins::outcome`] |
 //!
 //! ```no_run
@@ -43,6 +44,7 @@
 
 mod loader;
 mod outputs;
+mod python;
 mod result_cache;
 mod tool;
 pub mod tool_manager;

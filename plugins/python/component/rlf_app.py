@@ -6,7 +6,7 @@ import sys
 import rlf_driver
 from wit_world import exports
 from wit_world.exports import interpreter as interpreter_types
-from wit_world.imports import code, process
+from wit_world.imports import code, data, process
 
 import immortal
 import interpreter
@@ -19,7 +19,7 @@ class Lifecycle(exports.Lifecycle):
     def init(self, config):
         forget()
         unwrap(rlf_driver.configure(config))
-        if rlf_driver.environment.is_configured():
+        if rlf_driver.loaded.is_configured():
             immortal.keep_all()
 
 
@@ -52,6 +52,27 @@ class Interpreter(exports.Interpreter):
         return interpreter_types.Run(outcome(ended), files(found))
 
 
+class Host:
+    """The host, as the driver sees it."""
+
+    write = staticmethod(process.write)
+    exit = staticmethod(process.exit)
+
+    @staticmethod
+    def entries(slot):
+        try:
+            return [(entry.path, entry.size) for entry in data.entries(slot)]
+        except Err:
+            raise LookupError("there is no such data slot") from None
+
+    @staticmethod
+    def read(slot, path, offset, length):
+        try:
+            return data.read(slot, path, offset, length)
+        except Err:
+            raise LookupError("there is no such file in the data slot") from None
+
+
 def warm(program):
     """Runs a program of the warm-up as the host will run one."""
     *fields, limits = program
@@ -60,7 +81,7 @@ def warm(program):
 
 this = sys.modules[__name__]
 library = next(folder for folder in sys.path if os.path.exists(folder + "/tarfile.py"))
-MISSING = rlf_driver.prepare(process, library, warm)
+MISSING = rlf_driver.prepare(Host, library, warm)
 # componentize-py looks them up by name until the build is over.
 sys.modules.update(rlf_app=this, interpreter=interpreter)
 immortal.keep_all()

@@ -18,7 +18,6 @@
 //! state of an `init` function, and return a `Result`: an `Err` excludes the trajectory from its group and does not
 //! score it 0. With `&[Trajectory]` instead of `&Trajectory` it grades the whole group at once and returns a `Vec`,
 //! in order.
-//! `&Trajectory` it grades the whole group at once and returns a `Vec`, in order.
 //! Scores read structured turns, never raw text. The host extracted [`Trajectory::answer`](crate::Trajectory) from
 //! the model's own words, and the output of tools is in [`Event::Outcome`]. So text that a tool returned cannot earn
 //! a reward for the model.

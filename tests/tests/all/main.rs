@@ -21,6 +21,7 @@ mod interpreters;
 mod misbehaving_guests;
 mod plugin_commands;
 mod preparing;
+mod python_plugins;
 mod registry;
 mod resuming;
 mod run_library;

@@ -184,6 +184,7 @@ fn a_plugin_may_lie_elsewhere_when_the_operator_says_where() {
 
     let one = Registry::load_one(
         &folder,
+        &[],
         &PluginGrants::default(),
         &[&ToolLoader, &RewardLoader],
         &sandbox(),

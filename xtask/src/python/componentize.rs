@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::Tier;
+use super::{SDK, Tier};
 use crate::{
     manifest,
     project::Project,
@@ -21,7 +21,7 @@ use crate::{
 
 const SOURCES: &str = "plugins/python/component";
 const DRIVER: &str = "plugins/python/driver";
-const ENVIRONMENTS: &str = "plugins/python/environments";
+const PACKAGES: &str = "plugins/python/packages";
 const WORLD: &str = "interpreter-plugin";
 
 /// The module that binds the driver to what componentize-py generates.
@@ -55,7 +55,7 @@ pub(super) fn build(project: &Project) -> Result<PathBuf> {
         .args(["--quiet", "--wit-path", "wit", "--world", WORLD])
         .args(["componentize", APP])
         .args(["--python-path", SOURCES, "--python-path", DRIVER])
-        .args(["--python-path", ENVIRONMENTS])
+        .args(["--python-path", PACKAGES, "--python-path", SDK])
         .arg("--output")
         .arg(&component);
     say("  python: CPython 3.14 by componentize-py");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use super::Tier;
+use super::{SDK, Tier};
 use crate::{
     project::Project,
     steps::{self, say},
@@ -15,7 +15,7 @@ use crate::{
 
 const SOURCES: &str = "plugins/python/native";
 const DRIVER: &str = "plugins/python/driver";
-const ENVIRONMENTS: &str = "plugins/python/environments";
+const PACKAGES: &str = "plugins/python/packages";
 /// A separate build folder, with everything that it downloads and compiles.
 const TARGET: &str = "target/python-native";
 
@@ -83,7 +83,7 @@ pub(super) fn build(project: &Project) -> Result<PathBuf> {
         .arg("--target-dir")
         .arg(&target)
         .arg("--")
-        .args(["wit", SOURCES, DRIVER, ENVIRONMENTS])
+        .args(["wit", SOURCES, DRIVER, PACKAGES, SDK])
         .arg(target.join("work"))
         .arg(&component);
     if !steps::status(&mut command)?.success() {

@@ -114,7 +114,7 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             let config = bindings.plugin_config.as_deref();
             let configured =
                 operator.for_plugin(&name.to_string_lossy(), &bindings.data, config)?;
-            check(path, configured, &sandbox, options.json)
+            check(path, sources, configured, &sandbox, options.json)
         }
     }
 }
@@ -179,7 +179,7 @@ fn list(
         }
         if registry.plugins().is_empty() && registry.problems().is_empty() {
             say!(
-                "{} holds no plugin: no */plugin.toml and no *.wasm",
+                "{} holds no plugin: no */plugin.toml, no *.wasm and no *.py",
                 sources.display()
             );
         }
@@ -240,11 +240,12 @@ fn find(
 
 fn check(
     path: &Path,
+    sources: &PluginSources,
     configured: PluginSettings,
     sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    match loading(|| Registry::load_one(path, &configured.grants, KINDS, sandbox)) {
+    match loading(|| Registry::load_one(path, &sources.all(), &configured.grants, KINDS, sandbox)) {
         Ok(plugin) => {
             let heading = format!("{} loads", path.display());
             inspect::loaded(&plugin, configured, as_json, Some(&heading))

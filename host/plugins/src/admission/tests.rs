@@ -3,6 +3,16 @@
 use super::*;
 use proptest::prelude::*;
 
+/// The decision about a plugin with a component of its own.
+fn admit(
+    alias: &str,
+    manifest: &PluginManifest,
+    grants: &PluginGrants,
+    component: &ComponentInfo,
+) -> Result<Admitted, LoadRefusal> {
+    super::admit(alias, manifest, grants, component, None)
+}
+
 fn component(imports: &[&str], exports: &[&str]) -> ComponentInfo {
     ComponentInfo {
         hash: "ab".repeat(32),

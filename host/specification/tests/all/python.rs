@@ -107,8 +107,7 @@ fn wrong(
 
 /// Plays episodes in the exported file, and asserts that Python makes so many calls and says the same.
 fn assert_same_in_python(program: &Program, episodes: &[Value], calls: usize) {
-    let packages =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../plugins/python/environments");
+    let packages = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../plugins/python/packages");
     let folder = tempfile::tempdir().unwrap();
     let name = &program.specification().name;
     let file = folder.path().join(format!("{name}.py"));
@@ -282,8 +281,7 @@ fn a_state_without_its_number_loads_alike_in_both_languages() {
     let text = program.to_python().unwrap();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("Rooms.py"), text).unwrap();
-    let packages =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../plugins/python/environments");
+    let packages = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../plugins/python/packages");
     let script = "import json, sys; sys.path[:0] = sys.argv[1:3]; import Rooms; \
                   Rooms.load_scenario(json.loads(sys.argv[3])); print(json.dumps(Rooms.save_scenario()))";
     let given = json!({ "all_room": { "R5": { "key": "R5" }, "R+9": { "key": "R+9" }, "R\u{b2}": { "key": "R\u{b2}" } } });

@@ -2,7 +2,8 @@
 
 The README beside this package says who calls it and how values cross. In order of reading: `run` has a program's whole
 life, `session` a notebook's; `streams`, `files`, `modules` and `library` are what they live on, `stack` is what they see
-of who runs them, `report` says how they ended, `snapshot` is what happens before any of it. `environment` makes sessions those of an environment.
+of who runs them, `report` says how they ended, `snapshot` is what happens before any of it. `loaded` makes sessions
+those of files that `init` has loaded.
 
 The program shares the interpreter with this package and can change whatever it finds. So functions that matter are bound
 to names of our own before any program runs, and what must not be fooled, such as a comparison with an expected value,
@@ -13,7 +14,7 @@ from .sound import __builtins__  # isort: skip
 
 import platform
 
-from . import environment, modules, run, session
+from . import loaded, modules, run, session
 from .report import describe
 from .snapshot import prepare
 from .wit import ERROR, INTERNAL, NOT_FOUND, OK, Refused
@@ -26,7 +27,7 @@ _LANGUAGES = [(ID, platform.python_version(), True)]
 
 def configure(config):
     """Takes what `init` is given: `(0, None)`, or `(1, error)`."""
-    return answer(ID, environment.configure, config)
+    return answer(ID, loaded.configure, config)
 
 
 def languages():
@@ -51,7 +52,7 @@ def execute(program):
 
 
 class Session:
-    """A notebook, or a session of an environment."""
+    """A notebook, or requests to files that `init` has loaded."""
 
     def __init__(self, notebook):
         self.notebook = notebook
@@ -59,8 +60,8 @@ class Session:
     @classmethod
     def open(cls, language, files, modules, seed):
         """`(0, session)` or `(1, error)`."""
-        if environment.is_configured():
-            return answer(language, lambda: cls(environment.EnvironmentSession.open(seed)))
+        if loaded.is_configured():
+            return answer(language, lambda: cls(loaded.Requests.open(seed)))
         return answer(language, lambda: cls(session.Notebook(files, modules, seed)))
 
     def execute(self, code, limits):

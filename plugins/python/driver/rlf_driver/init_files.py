@@ -1,4 +1,4 @@
-"""The file system while `init` loads an environment's files: empty but for `/tmp`, and not asked.
+"""The file system while `init` loads files: empty but for `/tmp`, and not asked.
 
 A C library that is asked once keeps descriptors open, which no snapshot can hold. So questions are answered here: there
 are the folders `/` and `/tmp`, and nothing in them. What creates or changes something does reach the system, and from then

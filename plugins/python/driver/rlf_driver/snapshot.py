@@ -12,7 +12,7 @@ import types
 import typing
 import weakref
 
-from . import environment, files, library, loop, network, run, session, stack, streams, warmup
+from . import files, library, loaded, loop, network, run, session, stack, streams, warmup
 
 _ROUNDS = 4
 _INPUT = b"first line\nsecond line\n"
@@ -23,7 +23,7 @@ def prepare(host, root, execute=run.execute):
     find it. `execute` runs a program through all that lies between the host and the driver, to be warmed up as well.
     Returns the modules that this build of CPython lacks."""
     missing = library.load(root.rstrip("/"))
-    environment.collect()
+    loaded.collect()
     loop.install()
     network.install()
     stack.install(run.run, session.Notebook.step)

@@ -1,4 +1,4 @@
-// What the module asks of the host: the interface `process` of wit/code.wit, and nothing else.
+// What the module asks of the host: the interfaces `process` and `data` of wit, and nothing else.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -14,4 +14,18 @@ static inline void host_exit(int32_t code) { rlf_plugin_process_exit(code); }
 static inline void host_write(uint8_t fd, const uint8_t *data, size_t length) {
     interpreter_plugin_list_u8_t list = { (uint8_t *)data, length };
     rlf_plugin_process_write(fd, &list);
+}
+
+typedef rlf_plugin_data_list_entry_t host_entries_t;
+typedef rlf_plugin_data_error_t host_error_t;
+
+static inline bool host_entries(const char *slot, size_t length, host_entries_t *entries, host_error_t *error) {
+    interpreter_plugin_string_t name = { (uint8_t *)slot, length };
+    return rlf_plugin_data_entries(&name, entries, error);
+}
+
+static inline bool host_read(const char *slot, size_t slot_length, const char *path, size_t path_length, uint64_t offset,
+                             uint32_t length, interpreter_plugin_list_u8_t *data, host_error_t *error) {
+    interpreter_plugin_string_t name = { (uint8_t *)slot, slot_length }, file = { (uint8_t *)path, path_length };
+    return rlf_plugin_data_read(&name, &file, offset, length, data, error);
 }

@@ -27,7 +27,7 @@
 #define PREFIX "/usr"
 #define LIBRARY PREFIX "/lib/python3.13"
 #define DRIVER "/driver"
-#define ENVIRONMENTS "/environments"
+#define PACKAGES "/packages"
 
 struct driver driver;
 
@@ -67,9 +67,49 @@ static PyObject *module_exit(PyObject *self, PyObject *code) {
     Py_UNREACHABLE();
 }
 
+static PyObject *refused(const char *what) {
+    PyErr_Format(PyExc_LookupError, "there is no %s", what);
+    return NULL;
+}
+
+static PyObject *module_entries(PyObject *self, PyObject *slot) {
+    Py_ssize_t length;
+    const char *name = PyUnicode_AsUTF8AndSize(slot, &length);
+    if (!name) return NULL;
+    host_entries_t entries;
+    host_error_t error;
+    if (!host_entries(name, (size_t)length, &entries, &error)) return refused("such data slot");
+    PyObject *list = PyList_New((Py_ssize_t)entries.len);
+    for (size_t i = 0; list && i < entries.len; i++) {
+        PyObject *pair = Py_BuildValue("(s#K)", (const char *)entries.ptr[i].path.ptr, (Py_ssize_t)entries.ptr[i].path.len,
+                                       (unsigned long long)entries.ptr[i].size);
+        if (!pair) Py_CLEAR(list);
+        else PyList_SET_ITEM(list, (Py_ssize_t)i, pair);
+    }
+    rlf_plugin_data_list_entry_free(&entries);
+    return list;
+}
+
+static PyObject *module_read(PyObject *self, PyObject *args) {
+    const char *slot, *path;
+    Py_ssize_t slot_length, path_length;
+    unsigned long long offset;
+    unsigned int length;
+    if (!PyArg_ParseTuple(args, "s#s#KI", &slot, &slot_length, &path, &path_length, &offset, &length)) return NULL;
+    interpreter_plugin_list_u8_t data;
+    host_error_t error;
+    if (!host_read(slot, (size_t)slot_length, path, (size_t)path_length, offset, length, &data, &error))
+        return refused("such file in the data slot");
+    PyObject *bytes = PyBytes_FromStringAndSize((const char *)data.ptr, (Py_ssize_t)data.len);
+    interpreter_plugin_list_u8_free(&data);
+    return bytes;
+}
+
 static PyMethodDef methods[] = {
     { "write", (PyCFunction)(void (*)(void))module_write, METH_FASTCALL, "process.write" },
     { "exit", module_exit, METH_O, "process.exit" },
+    { "entries", module_entries, METH_O, "data.entries" },
+    { "read", module_read, METH_VARARGS, "data.read" },
     { NULL },
 };
 
@@ -104,7 +144,7 @@ static void start(void) {
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         check(PyConfig_SetString(&config, paths[i].field, paths[i].value), "a path of the configuration");
     check(PyWideStringList_Append(&config.module_search_paths, L"" DRIVER), "the driver's path");
-    check(PyWideStringList_Append(&config.module_search_paths, L"" ENVIRONMENTS), "the path of what environments import");
+    check(PyWideStringList_Append(&config.module_search_paths, L"" PACKAGES), "the path of what loaded files import");
     check(PyWideStringList_Append(&config.module_search_paths, L"" LIBRARY), "the library's path");
     check(Py_InitializeFromConfig(&config), "initialisation");
     PyConfig_Clear(&config);

@@ -26,27 +26,28 @@ use sha2::{Digest, Sha256};
 
 use crate::{compile::Work, snapshot::Mount, sources::hex};
 
-const USAGE: &str = "usage: python-native WIT NATIVE DRIVER ENVIRONMENTS WORK OUTPUT
+const USAGE: &str = "usage: python-native WIT NATIVE DRIVER PACKAGES SDK WORK OUTPUT
   WIT           folder with the interfaces
   NATIVE        folder with our C and the patches
   DRIVER        folder with the package rlf_driver
-  ENVIRONMENTS  folder with the packages that environments import
+  PACKAGES      folder with the packages that environments and plugins import
+  SDK           folder with the package rlf, which plugins import
   WORK          folder to build in; what is there is used again
   OUTPUT        the component to write";
 
 fn main() -> Result<()> {
     let arguments: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
-    let [wit, native, driver, environments, work, output] = arguments.as_slice() else {
+    let [wit, native, driver, packages, sdk, work, output] = arguments.as_slice() else {
         bail!(USAGE);
     };
-    build(wit, native, driver, environments, work, output)
+    build(wit, native, driver, [packages, sdk], work, output)
 }
 
 fn build(
     wit: &Path,
     native: &Path,
     driver: &Path,
-    environments: &Path,
+    packages: [&Path; 2],
     work: &Path,
     output: &Path,
 ) -> Result<()> {
@@ -84,7 +85,8 @@ fn build(
     key.add(include_str!("segments.rs").as_bytes());
     let ours = native.join("library");
     for file in (snapshot::python_files(driver)?.iter())
-        .chain(&snapshot::python_files(environments)?)
+        .chain(&snapshot::python_files(packages[0])?)
+        .chain(&snapshot::python_files(&packages[1].join("rlf"))?)
         .chain(&files(&ours)?)
     {
         key.add_file(file)?;
@@ -105,8 +107,12 @@ fn build(
                 path: "/driver",
             },
             Mount {
-                folder: environments,
-                path: "/environments",
+                folder: packages[0],
+                path: "/packages",
+            },
+            Mount {
+                folder: packages[1],
+                path: "/packages",
             },
         ];
         Ok(fs::write(

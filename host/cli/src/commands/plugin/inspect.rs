@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use console::style;
-use rlf_plugins::manifest::{GateName, PluginKind, PluginManifest};
+use rlf_plugins::manifest::{GateName, PluginManifest};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::problem::Problem;
 use rlf_plugins::programs::ProgramGrants;
@@ -73,12 +73,7 @@ pub(super) fn loaded(
     reaches(&screen, &report);
     config(&screen, &report);
     all_limits(&screen, &report);
-    component(
-        &screen,
-        &report.component,
-        plugin.template().info(),
-        &pinned(&configured, &report.hash),
-    );
+    component(&screen, &report.component, &report.hash, &configured);
     preparation(&screen, &report);
     screen.row(
         "instance",
@@ -99,13 +94,11 @@ pub(super) fn refused(
 ) -> anyhow::Result<()> {
     let PluginIdentity {
         path,
+        kind,
         component: info,
         manifest,
     } = identity;
     configured.withdraw_unless(&info.hash);
-    let kinds = PluginKind::ALL.into_iter();
-    let mut kinds = kinds.filter(|kind| info.exported_version(kind.interface()).is_some());
-    let kind = manifest.kind.or_else(|| kinds.next());
     if as_json {
         let report = json!({
             "name": problem.plugin,
@@ -128,12 +121,12 @@ pub(super) fn refused(
     screen.title(
         &problem.plugin,
         manifest.version.as_deref(),
-        kind,
+        *kind,
         &manifest.description,
     );
     asked(&screen, info, manifest);
     granted(&screen, &configured);
-    component(&screen, path, info, &pinned(&configured, &info.hash));
+    component(&screen, path, &info.hash, &configured);
     screen.row("size", &bytes(info.size));
     Ok(())
 }
@@ -413,9 +406,16 @@ fn pinned(configured: &PluginSettings, hash: &str) -> String {
     }
 }
 
-fn component(screen: &Screen, path: &Path, info: &ComponentInfo, pinned: &str) {
-    screen.row("component", &path.display().to_string());
-    let (hash, pinned) = (&info.hash, printable(pinned));
+fn component(screen: &Screen, path: &Path, hash: &str, configured: &PluginSettings) {
+    if path.extension().is_some_and(|extension| extension == "py") {
+        screen.row(
+            "file",
+            &format!("{}, run by the Python interpreter", path.display()),
+        );
+    } else {
+        screen.row("component", &path.display().to_string());
+    }
+    let pinned = printable(&pinned(configured, hash));
     if hash.len() + 1 + pinned.len() <= screen.text_width() {
         line("hash", &format!("{hash} {pinned}"));
     } else {

@@ -12,4 +12,12 @@ from . import warmup
 from .answers import Failure
 from .session import call, load, open, restore, say, scenarios, snapshot, state, verify
 
-__all__ = ["Failure", "call", "load", "open", "restore", "say", "scenarios", "snapshot", "state", "verify", "warmup"]
+REQUESTS = ("open", "restore", "call", "say", "state", "snapshot", "verify", "scenarios")
+"""The functions that the host calls, besides `load`."""
+
+
+def connect(host):
+    """Takes the host, of which environments need nothing."""
+
+
+__all__ = ["REQUESTS", "connect", "Failure", "call", "load", "open", "restore", "say", "scenarios", "snapshot", "state", "verify", "warmup"]

@@ -1,8 +1,9 @@
-"""Environments instead of notebooks: an image whose `init` was given an environment.
+"""Images that have loaded files: their sessions answer requests to these files, and run no programs.
 
-The packages that environments import, `plugins/python/environments`, are kept as marshalled code that no program finds. Once
-`configure` has them load an environment's files, all sessions of the image are the environment's: a cell is a request, the name of a
-function of `rlf_environment` and its arguments, and its value is what that returns.
+There are two forms, by the key of `init`'s configuration: `environment`, files of environments, which `rlf_environment`
+loads, and `plugin`, one file of tools or rewards, which `rlf_file` loads. Both packages, and the packages that such files
+import, are kept as marshalled code that no program finds. A cell is then a request: the name of a function of the
+package, and its arguments. The cell's value is the function's answer.
 """
 
 from .sound import __builtins__  # isort: skip
@@ -18,8 +19,10 @@ import typing
 from . import files, init_files, library, report, run, streams
 from .wit import COMPLETED, INVALID_ARGUMENTS, RAISED, Refused
 
-_PACKAGES = ("mcp", "pydantic", "rlf_environment")
-_REQUESTS = ("open", "restore", "call", "say", "state", "snapshot", "verify", "scenarios")
+_FORMS = {"environment": "rlf_environment", "plugin": "rlf_file"}
+"""The package that loads files, by the key of the configuration that has them."""
+
+_PACKAGES = ("mcp", "pydantic", "rlf", *_FORMS.values())
 NO_SNAPSHOT = "no snapshot: "
 """Begins the line that says what stands in the way of a snapshot."""
 
@@ -27,27 +30,30 @@ _ANSWER = '{"answer":'
 
 _packages = library.Library()
 _loaded = []
-"""`rlf_environment`, once it has loaded an environment."""
+"""The package that has loaded files."""
 
 
 def collect():
-    """Takes in the packages from the folder on `sys.path` that has them."""
-    folder = next(folder for folder in sys.path if os.path.exists(f"{folder}/rlf_environment/__init__.py"))
-    _packages.collect(folder, _PACKAGES)
+    """Takes in the packages from the folders on `sys.path` that have ours."""
+    for folder in sys.path:
+        if any(os.path.exists(f"{folder}/{package}/__init__.py") for package in ("rlf", *_FORMS.values())):
+            _packages.collect(folder, _PACKAGES)
 
 
 def configure(config):
-    """Takes what `init` is given, as JSON: with `environment`, files to load; nothing else is looked at."""
-    told = json.loads(config).get("environment")
-    if told is None:
+    """Takes the configuration of `init`, as JSON: with `environment` or `plugin`, files to load. Other keys are ignored."""
+    config = json.loads(config)
+    key = next((key for key in _FORMS if config.get(key) is not None), None)
+    if key is None:
         return
     sys.meta_path.insert(0, _packages)
-    environment = importlib.import_module("rlf_environment")
-    warm_up(environment)
-    answer = load(environment, told)
+    package = importlib.import_module(_FORMS[key])
+    package.connect(run.host())
+    warm_up(package)
+    answer = load(package, config[key])
     if "error" in answer:
         raise Refused(INVALID_ARGUMENTS, answer["error"]["message"])
-    _loaded.append(environment)
+    _loaded.append(package)
     # As in `snapshot.tidy`. Otherwise a class of the warm-up would stay in these caches.
     for cleanup in typing._cleanups:
         cleanup()
@@ -55,17 +61,17 @@ def configure(config):
     gc.freeze()
 
 
-def load(environment, told):
+def load(package, told):
     """Has the files loaded without anything being opened, which no snapshot could hold: what they print goes past the
     descriptors, and what they ask of the file system is answered by `init_files`. Where something is opened all the same,
     a line on standard error says which of their lines did it first; the host shows it."""
-    write = run.host_write()
+    write = run.host().write
     tempfile.tempdir = files.below(["tmp"])
     stdin, sys.stdin = sys.stdin, streams.input_(streams.Memory())
     streams.connect(write)
     init_files.begin(files_of(told), write)
     try:
-        answer = json.loads(environment.load(json.dumps(told)))
+        answer = json.loads(package.load(json.dumps(told)))
         streams.flush()
     finally:
         opened = init_files.end()
@@ -79,36 +85,39 @@ def load(environment, told):
 def files_of(told):
     """The names of the files to load; what has another form is the loader's to refuse."""
     try:
+        if "file" in told:
+            return [told["file"]]
         return [about.get("file") or f"{name}.py" for name, about in told["servers"].items()]
     except (AttributeError, LookupError, TypeError):
         return []
 
 
-def warm_up(environment):
-    """Plays an environment as the host will play others, but not as a program, which would open files: `init` may not."""
-    session = EnvironmentSession(environment)
+def warm_up(package):
+    """Plays files of the package's own as the host will play others, but not as a program, which would open files: `init`
+    may not."""
+    session = Requests(package)
 
     def ask(what, arguments):
         if what == "load":
-            return environment.load(*arguments)
+            return package.load(*arguments)
         outcome, value, _ = session.execute(json.dumps([what, arguments]))
         if outcome != (COMPLETED,) or not value.startswith(_ANSWER):
             raise RuntimeError(f"the warm-up failed: {outcome}, {value}")
         return value[len(_ANSWER) : -1]
 
-    environment.warmup.play(ask)
+    package.warmup.play(ask)
 
 
 def is_configured():
-    """Whether sessions of this image are those of an environment."""
+    """Whether sessions of this image answer requests to files."""
     return bool(_loaded)
 
 
-class EnvironmentSession:
-    """One session; an instance has one."""
+class Requests:
+    """The session of an instance whose image has loaded files."""
 
-    def __init__(self, environment):
-        self.environment = environment
+    def __init__(self, package):
+        self.package = package
 
     @classmethod
     def open(cls, seed):
@@ -120,11 +129,11 @@ class EnvironmentSession:
         """A request as JSON, `[function, arguments]`: outcome, value and no displays."""
         try:
             what, arguments = json.loads(request)
-            if what not in _REQUESTS:
+            if what not in self.package.REQUESTS:
                 raise LookupError(f"there is no request {what!r}")
-            value = getattr(self.environment, what)(*arguments)
+            value = getattr(self.package, what)(*arguments)
             # A state may look like an error.
-            if not isinstance(value, self.environment.Failure):
+            if not isinstance(value, self.package.Failure):
                 value = _ANSWER + value + "}"
         except BaseException as error:
             streams.flush()

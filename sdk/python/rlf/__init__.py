@@ -1,0 +1,60 @@
+"""Tools and rewards for rlf-host, written as Python functions.
+
+A file with decorated functions is a plugin. Put it into the plugin directory as it is:
+
+    import rlf
+
+    @rlf.tool(pure=True)
+    def add(a: float, b: float) -> float:
+        '''Adds two numbers.'''
+        return a + b
+
+The same file runs natively, in a test (see `rlf.testing`), and in the sandbox.
+
+| looking for | module |
+|---|---|
+| `@rlf.tool`, and what a tool may return | `tools`, `observations` |
+| `@rlf.reward`, and what it is given | `rewards`, `trajectories` |
+| `@rlf.init`, and data that the operator binds | `setup` |
+| from annotations to a JSON Schema, and from JSON to values | `schemas` |
+| tests | `testing` |
+"""
+
+from .errors import Failure, InvalidPlugin
+from .observations import Image, Observation
+from .rewards import Terms, reward
+from .setup import data, init
+from .tools import Context, tool
+from .trajectories import (
+    Call,
+    Grading,
+    MalformedCall,
+    Message,
+    Outcome,
+    Task,
+    Trajectory,
+    Turn,
+    Verdict,
+)
+
+__all__ = [
+    "Call",
+    "Context",
+    "Failure",
+    "Grading",
+    "Image",
+    "InvalidPlugin",
+    "MalformedCall",
+    "Message",
+    "Observation",
+    "Outcome",
+    "Task",
+    "Terms",
+    "Trajectory",
+    "Turn",
+    "Verdict",
+    "data",
+    "init",
+    "reward",
+    "tool",
+]

@@ -1,0 +1,54 @@
+"""Rewards: what they take, what they return, and what excludes a trajectory."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import rlf  # noqa: E402
+from rlf import testing  # noqa: E402
+
+class Rewards(unittest.TestCase):
+    def setUp(self):
+        testing.forget()
+
+    def test_a_reward_takes_what_it_names_and_returns_a_number_or_terms(self):
+        @rlf.reward
+        def right(task: rlf.Task, trajectory: rlf.Trajectory) -> float:
+            return float(trajectory.answer in task.accepted_answers())
+
+        @rlf.reward
+        def effort(trajectory, grading):
+            return rlf.Terms(calls=len(trajectory.calls())).at_event(0, "first", 1).metric("step", grading.step)
+
+        task = testing.task({"answer": "3"})
+        tried = testing.trajectory().called("add", {"a": 1}, "3").answered("3")
+        self.assertEqual(testing.grade(task, tried, step=4), {"right": 1.0, "calls": 1})
+        self.assertEqual(testing.grade(task, testing.trajectory().answered("4"))["right"], 0.0)
+
+    def test_a_group_is_graded_at_once(self):
+        @rlf.reward
+        def shortest(group: list[rlf.Trajectory]) -> list[float]:
+            lengths = [len(one.turns()) for one in group]
+            return [float(length == min(lengths)) for length in lengths]
+
+        short, long = testing.trajectory().answered("a"), testing.trajectory().said("hm").answered("a")
+        self.assertEqual(testing.grade(testing.task("a"), short, long), [{"shortest": 1.0}, {"shortest": 0.0}])
+
+    def test_terms_of_two_rewards_have_different_names(self):
+        rlf.reward(lambda trajectory: {"x": 1}, name="first")
+        rlf.reward(lambda trajectory: {"x": 2}, name="second")
+        with self.assertRaisesRegex(ValueError, "two rewards give the term 'x'"):
+            testing.grade(testing.task("a"), testing.trajectory().answered("a"))
+
+    def test_a_parameter_that_nothing_gives_is_refused(self):
+        with self.assertRaisesRegex(rlf.InvalidPlugin, "no 'completion' to give"):
+
+            @rlf.reward
+            def score(completion):
+                return 1
+
+
+if __name__ == "__main__":
+    unittest.main()

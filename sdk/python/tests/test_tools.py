@@ -1,0 +1,182 @@
+"""Tools: definitions, arguments and results."""
+
+import dataclasses
+import enum
+import pathlib
+import sys
+import typing
+import unittest
+from typing import Annotated, Literal, Optional
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import rlf  # noqa: E402
+from rlf import testing, tools  # noqa: E402
+
+
+class Unit(enum.Enum):
+    METRE = "m"
+    MILE = "mi"
+
+
+@dataclasses.dataclass
+class Point:
+    """A place.
+
+    Args:
+        x: To the right.
+    """
+
+    x: float
+    y: float = 0.0
+
+
+class Options(typing.TypedDict, total=False):
+    limit: int
+    near: typing.Required[Point]
+
+
+class Tools(unittest.TestCase):
+    def setUp(self):
+        testing.forget()
+
+    def test_a_definition_comes_from_signature_and_docstring(self):
+        @rlf.tool(pure=True)
+        def convert(length: float, to: Unit = Unit.METRE, digits: Annotated[int, {"minimum": 0}] = 2) -> str:
+            """Converts a length.
+
+            The result is rounded.
+
+            Args:
+                length (float): In metres,
+                    at least 0.
+                to: The unit.
+
+            Returns:
+                The length with its unit.
+            """
+
+        found = tools.registered()["convert"]
+        self.assertEqual(found.description, "Converts a length.\n\nThe result is rounded.")
+        self.assertEqual(found.hints, ("read-only", "idempotent", "deterministic"))
+        self.assertEqual(
+            found.input_schema,
+            {
+                "type": "object",
+                "properties": {
+                    "length": {"type": "number", "description": "In metres, at least 0."},
+                    "to": {"type": "string", "enum": ["m", "mi"], "description": "The unit.", "default": "m"},
+                    "digits": {"type": "integer", "minimum": 0, "default": 2},
+                },
+                "required": ["length"],
+                "additionalProperties": False,
+            },
+        )
+        self.assertIsNone(found.output_schema)
+
+    def test_every_annotation_of_the_table_has_its_schema(self):
+        from rlf.schemas import schema
+
+        point = {
+            "description": "A place.",
+            "type": "object",
+            "properties": {
+                "x": {"type": "number", "description": "To the right."},
+                "y": {"type": "number", "default": 0.0},
+            },
+            "required": ["x"],
+            "additionalProperties": False,
+        }
+        for annotation, expected in [
+            (typing.Any, {}),
+            (list[int], {"type": "array", "items": {"type": "integer"}}),
+            (typing.Sequence[str], {"type": "array", "items": {"type": "string"}}),
+            (set[str], {"type": "array", "items": {"type": "string"}, "uniqueItems": True}),
+            (tuple[int, ...], {"type": "array", "items": {"type": "integer"}}),
+            (
+                tuple[int, str],
+                {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2},
+            ),
+            (dict[str, bool], {"type": "object", "additionalProperties": {"type": "boolean"}}),
+            (dict, {"type": "object", "additionalProperties": True}),
+            (Optional[int], {"type": ["integer", "null"]}),
+            (int | list[int], {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}}]}),
+            (Literal["a", 1], {"enum": ["a", 1]}),
+            (Annotated[str, "A name"], {"type": "string", "description": "A name"}),
+            (Point, point),
+        ]:
+            self.assertEqual(schema(annotation), expected, annotation)
+        self.assertEqual(schema(Options)["required"], ["near"])
+
+    def test_arguments_arrive_as_their_types(self):
+        seen = {}
+
+        @rlf.tool
+        def take(point: Point, unit: Unit, ids: set[int], pair: tuple[int, Point], options: Options, way: Point | str | None = None):
+            seen.update(locals())
+
+        testing.call(
+            "take",
+            {
+                "point": {"x": 1},
+                "unit": "mi",
+                "ids": [1, 2.0, 1],
+                "pair": [1, {"x": 2, "y": 3}],
+                "options": {"near": {"x": 5}},
+                "way": {"x": 4},
+            },
+        )
+        self.assertEqual(seen["point"], Point(1.0))
+        self.assertIsInstance(seen["point"].x, float)
+        self.assertIs(seen["unit"], Unit.MILE)
+        self.assertEqual(seen["ids"], {1, 2})
+        self.assertEqual(seen["pair"], (1, Point(2.0, 3.0)))
+        self.assertEqual(seen["options"], {"near": Point(5.0)})
+        self.assertEqual(seen["way"], Point(4.0))
+
+    def test_a_failure_is_read_and_a_bug_is_not(self):
+        @rlf.tool
+        def city(name: str) -> str:
+            if name == "":
+                raise rlf.Failure("name a city")
+            return {"paris": "France"}[name]
+
+        self.assertEqual(testing.call("city", {"name": ""}), testing.Result("name a city", True, {}))
+        with self.assertRaises(KeyError):
+            testing.call("city", {"name": "rome"})
+
+    def test_a_coroutine_is_awaited_and_a_context_is_given(self):
+        @rlf.tool
+        async def roll(sides: int, context: rlf.Context) -> int:
+            return context.seed % sides
+
+        self.assertEqual(testing.call("roll", {"sides": 6}, seed=8).text, "2")
+        self.assertEqual(list(testing.schema("roll")["properties"]), ["sides"])
+
+    def test_a_function_that_cannot_be_a_tool_says_why(self):
+        def of(function):
+            with self.assertRaises(rlf.InvalidPlugin) as refused:
+                rlf.tool(function)
+            return str(refused.exception)
+
+        def stars(*names): ...
+        def unknown(a: "Missing"): ...  # noqa: F821
+        def file(path: pathlib.Path): ...
+        def told(a: int):
+            """Text.
+
+            Args:
+                b: Not there.
+            """
+
+        self.assertIn("name every parameter", of(stars))
+        self.assertIn("name 'Missing' is not defined", of(unknown))
+        self.assertIn("parameter 'path'", of(file))
+        self.assertIn("describes 'b', which is not a parameter", of(told))
+        rlf.tool(name="one")(lambda: 1)
+        with self.assertRaisesRegex(rlf.InvalidPlugin, "two tools named 'one'"):
+            rlf.tool(name="one")(lambda: 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,396 @@
+//! A Python file is a plugin: its functions are tools or rewards, run in the sandbox, with nothing to build.
+
+use std::fs;
+use std::path::Path;
+
+use rlf_tests::{Ended, Experiment, Host};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const DICE: &str = r#""""Dice, and what is done with them."""
+import random
+import rlf
+
+rolled = 0
+
+
+@rlf.tool
+def roll(count: int, sides: int = 6) -> int:
+    """Rolls dice and returns the sum.
+
+    Args:
+        count: How many dice, 1 to 100.
+    """
+    global rolled
+    if not 1 <= count <= 100:
+        raise rlf.Failure("roll 1 to 100 dice")
+    rolled += count
+    return sum(random.randint(1, sides) for _ in range(count))
+
+
+@rlf.tool
+async def many(counts: list[int]) -> dict[str, int]:
+    """Rolls several times."""
+    return {"rolled_before": rolled, "sum": sum(roll(count) for count in counts)}
+
+
+@rlf.tool
+def crash(key: str) -> str:
+    print("looking it up")
+    return {}[key]
+
+
+@rlf.tool
+def compute() -> int:
+    while True:
+        pass
+
+
+@rlf.tool
+def hoard() -> int:
+    return len([0] * 10**9)
+
+
+@rlf.tool
+def look() -> list:
+    import os
+    return sorted(os.listdir("/")) + sorted(os.environ)
+"#;
+
+/// A directory of plugins, beside the shipped ones.
+struct Plugins {
+    host: Host,
+    folder: TempDir,
+}
+
+impl Plugins {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (name, text) in files {
+            write(&folder.path().join(name), text);
+        }
+        Self {
+            host: Host::new(),
+            folder,
+        }
+    }
+
+    fn plugin(&self, arguments: &[&str]) -> Ended {
+        let arguments = arguments.iter().copied();
+        self.host.plugin_of(self.folder.path(), arguments)
+    }
+
+    fn call(&self, plugin: &str, tool: &str, arguments: &Value, further: &[&str]) -> Value {
+        let arguments = arguments.to_string();
+        let call = ["call", plugin, tool, &arguments, "--json"];
+        self.plugin(&[&call[..], further].concat()).json()
+    }
+
+    fn check(&self, file: &str) -> Ended {
+        let file = self.folder.path().join(file);
+        self.plugin(&["check", file.to_str().expect("a plain name")])
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    let folder = path.parent().expect("has a folder");
+    fs::create_dir_all(folder).expect("can be made");
+    fs::write(path, text).expect("can be written");
+}
+
+fn text(outcome: &Value) -> &Value {
+    &outcome["observation"]["content"][0]["text"]
+}
+
+#[test]
+fn functions_are_tools_with_the_schema_of_their_annotations() {
+    let plugins = Plugins::new(&[("dice.py", DICE), ("test_dice.py", "import dice")]);
+    let listed = plugins.plugin(&["list"]);
+    let line = (listed.succeeded().stdout.lines()).find(|line| line.starts_with("dice"));
+    assert!(
+        line.is_some_and(
+            |line| line.contains("Dice, and what is done with them.  tools: roll, many")
+        ),
+        "{listed}"
+    );
+    assert!(!listed.stdout.contains("test_dice"), "{listed}");
+    let report = plugins
+        .plugin(&["inspect", "dice", "--json"])
+        .succeeded()
+        .json();
+    assert_eq!(report["kind"], "tool");
+    assert_eq!(
+        report["tools"][0]["input-schema"],
+        json!({
+            "type": "object",
+            "properties": {
+                "count": {"type": "integer", "description": "How many dice, 1 to 100."},
+                "sides": {"type": "integer", "default": 6},
+            },
+            "required": ["count"],
+            "additionalProperties": false,
+        })
+    );
+    assert_eq!(
+        report["tools"][0]["description"],
+        "Rolls dice and returns the sum."
+    );
+}
+
+#[test]
+fn a_call_sees_its_seed_and_nothing_of_another_call() {
+    let plugins = Plugins::new(&[("dice.py", DICE)]);
+    let many = |seed: &str| {
+        plugins.call(
+            "dice",
+            "many",
+            &json!({"counts": [3, 4]}),
+            &["--seed", seed],
+        )
+    };
+    let first = many("1");
+    assert_eq!(first["ended"], "ok", "{first}");
+    let seen = &first["observation"]["content"][0]["structured"];
+    assert_eq!(seen["rolled_before"], 0);
+    assert!((7..=42).contains(&seen["sum"].as_i64().expect("a number")));
+    assert_eq!(many("1")["observation"], first["observation"]);
+    assert!((2..9).any(|seed| many(&seed.to_string())["observation"] != first["observation"]));
+}
+
+#[test]
+fn every_end_of_a_call_is_told_to_the_model_or_to_the_author() {
+    let plugins = Plugins::new(&[("dice.py", DICE)]);
+    let failed = plugins.call("dice", "roll", &json!({"count": 0}), &[]);
+    assert_eq!(failed["ended"], "failed");
+    assert_eq!(text(&failed), "roll 1 to 100 dice");
+    let wrong = plugins.call("dice", "roll", &json!({"count": "2"}), &[]);
+    assert_eq!(wrong["ended"], "invalid-arguments");
+    let crashed = plugins.plugin(&["call", "dice", "crash", r#"{"key": "k"}"#]);
+    assert_eq!(crashed.code(), Some(1));
+    for said in [
+        "stdout | looking it up",
+        "File \"dice.py\", line 31, in crash",
+        "trap error: the tool broke on this call and gave no result",
+        "internal: KeyError: 'k'",
+    ] {
+        assert!(crashed.stderr.contains(said), "{crashed}");
+    }
+    assert!(!crashed.stderr.contains("rlf_file"), "{crashed}");
+    assert_eq!(
+        plugins.call("dice", "compute", &json!({}), &[])["ended"],
+        "timeout"
+    );
+    assert_eq!(
+        plugins.call("dice", "hoard", &json!({}), &[])["ended"],
+        "denied"
+    );
+    let look = plugins.call("dice", "look", &json!({}), &[]);
+    assert_eq!(
+        look["observation"]["content"][0]["structured"],
+        json!(["tmp"])
+    );
+}
+
+#[test]
+fn init_reads_configuration_data_and_the_files_beside() {
+    let plugins = Plugins::new(&[
+        (
+            "corpus/corpus.py",
+            "import rlf, split\n\
+             @rlf.init\n\
+             def load(config):\n\
+             \x20   global lines\n\
+             \x20   lines = [line for text in rlf.data('corpus').values() for line in text.decode().splitlines()]\n\
+             \x20   lines = lines[: config['limit']]\n\
+             @rlf.tool(pure=True)\n\
+             def find(query: str) -> list[str]:\n\
+             \x20   return [line for line in lines if split.words(query) <= split.words(line)]\n",
+        ),
+        (
+            "corpus/split.py",
+            "def words(text):\n    return set(text.lower().split())\n",
+        ),
+        (
+            "corpus/plugin.toml",
+            "data = [\"corpus\"]\n[config]\nlimit = 2\n",
+        ),
+        ("texts/a.txt", "A red fox\n"),
+        ("texts/b.txt", "The red bird\nA red rose\n"),
+    ]);
+    plugins
+        .plugin(&["call", "corpus", "find", "{}"])
+        .refused_with(&["needs data that is not bound: `corpus`"]);
+    let bound = format!("corpus={}", plugins.folder.path().join("texts").display());
+    let found = plugins.call(
+        "corpus",
+        "find",
+        &json!({"query": "RED"}),
+        &["--data", &bound],
+    );
+    assert_eq!(
+        found["observation"]["content"][0]["structured"],
+        json!(["A red fox", "The red bird"]),
+        "{found}"
+    );
+}
+
+#[test]
+fn tools_of_other_frameworks_are_loaded_unchanged() {
+    let plugins = Plugins::new(&[
+        (
+            "mcp_tools.py",
+            "from mcp.server.fastmcp import FastMCP\n\
+             mcp = FastMCP('tools')\n\
+             @mcp.tool()\n\
+             def half(n: int) -> float:\n\
+             \x20   '''Halves.'''\n\
+             \x20   return n / 2\n",
+        ),
+        (
+            "chain.py",
+            "from langchain_core.tools import tool\n\
+             from pydantic import BaseModel, Field\n\
+             class Args(BaseModel):\n\
+             \x20   n: int = Field(ge=0, description='A number')\n\
+             @tool('third', args_schema=Args)\n\
+             def f(n: int) -> float:\n\
+             \x20   '''Divides by three.'''\n\
+             \x20   return 9 / n\n",
+        ),
+        (
+            "functions.py",
+            "from verl.tools.function_tool import function_tool\n\
+             @function_tool('quarter')\n\
+             def f(n: float) -> str:\n\
+             \x20   '''Divides by four.\n\n    Args:\n        n: A number.\n    '''\n\
+             \x20   return str(n / 4)\n",
+        ),
+    ]);
+    for (plugin, tool, n, expected) in [
+        ("mcp_tools", "half", 3, "1.5"),
+        ("chain", "third", 3, "3.0"),
+        (
+            "chain",
+            "third",
+            0,
+            "error: ZeroDivisionError: division by zero",
+        ),
+        ("functions", "quarter", 2, "0.5"),
+    ] {
+        let outcome = plugins.call(plugin, tool, &json!({"n": n}), &[]);
+        assert_eq!(text(&outcome), expected, "{outcome}");
+    }
+    let refused = plugins.call("chain", "third", &json!({"n": -1}), &[]);
+    assert_eq!(refused["ended"], "invalid-arguments");
+}
+
+#[test]
+fn a_file_that_cannot_be_a_plugin_is_refused_with_its_line() {
+    let plugins = Plugins::new(&[
+        ("syntax.py", "import rlf\ndef f(:\n"),
+        ("numbers2.py", "import rlf\nimport numpy\n"),
+        ("empty.py", "import rlf\n"),
+        (
+            "both.py",
+            "import rlf\n@rlf.tool\ndef f(): ...\n@rlf.reward\ndef g(trajectory): ...\n",
+        ),
+        ("stars.py", "import rlf\n@rlf.tool\ndef f(*names): ...\n"),
+        ("gates/gates.py", "import rlf\n@rlf.tool\ndef f(): ...\n"),
+        ("gates/plugin.toml", "gates = [\"http\"]\n"),
+        ("kind/kind.py", "import rlf\n@rlf.tool\ndef f(): ...\n"),
+        ("kind/plugin.toml", "kind = \"environment\"\n"),
+    ]);
+    for (file, said) in [
+        ("syntax.py", "syntax.py:2: SyntaxError"),
+        (
+            "numbers2.py",
+            "numbers2.py:2: ModuleNotFoundError: No module named 'numpy'; the sandbox has the standard library, rlf",
+        ),
+        (
+            "empty.py",
+            "empty.py: no function has @rlf.tool or @rlf.reward",
+        ),
+        ("both.py", "put tools and rewards into files of their own"),
+        (
+            "stars.py",
+            "stars.py:2: f: `*` and `**` parameters have no schema",
+        ),
+        ("gates", "a plugin in Python cannot use the gate `http`"),
+        ("kind", "a Python file is a tool or a reward"),
+    ] {
+        plugins.check(file).refused_with(&[said]);
+    }
+    let file = plugins.folder.path().join("empty.py");
+    let file = file.to_str().expect("a plain name");
+    let folder = plugins.folder.path().to_str().expect("a plain name");
+    let alone = plugins
+        .host
+        .run(["plugin", "check", file, "--plugins", folder]);
+    alone.refused_with(&["the Python interpreter, which runs it, cannot be used: there is none"]);
+}
+
+#[test]
+fn a_policy_is_trained_with_a_tool_and_a_reward_in_python() {
+    let experiment = Experiment::calling();
+    write(
+        &experiment.path("table/table.py"),
+        "import csv, io, rlf\n\
+         @rlf.init\n\
+         def load():\n\
+         \x20   global rows\n\
+         \x20   (text,) = rlf.data('table').values()\n\
+         \x20   rows = {row['name']: row for row in csv.DictReader(io.StringIO(text.decode()))}\n\
+         @rlf.tool(pure=True)\n\
+         def lookup(of: str, get: str) -> str:\n\
+         \x20   if of not in rows or get not in rows[of]:\n\
+         \x20       raise rlf.Failure('not found')\n\
+         \x20   return rows[of][get]\n",
+    );
+    write(
+        &experiment.path("table/plugin.toml"),
+        "data = [\"table\"]\n",
+    );
+    let right = experiment.write(
+        "right.py",
+        "import rlf\n\
+         @rlf.reward\n\
+         def right(task: rlf.Task, trajectory: rlf.Trajectory) -> dict:\n\
+         \x20   outcomes = trajectory.outcomes()\n\
+         \x20   return {\n\
+         \x20       'right': trajectory.answer in task.accepted_answers(),\n\
+         \x20       'heard': sum(outcome.ended in ('ok', 'failed') for outcome in outcomes) / max(1, len(outcomes)),\n\
+         \x20   }\n",
+    );
+    let (table, right) = (experiment.path("table"), right.display());
+    let settings = format!(
+        "plugins.lookup.enabled = false
+        plugins.table = {{path = '{}', data.table = 'run:facts.csv'}}
+        plugins.right.path = '{right}'
+        rewards.success = 'right.right >= 1'
+        rewards.stack = [
+            {{plugin = 'right', weights = {{right = 1.0, heard = 0.1}}}},
+            {{plugin = 'exact-match', weight = 0.0}},
+        ]",
+        table.display()
+    );
+    let experiment = experiment.with_toml(&settings);
+    let run = experiment.train("python", &[]);
+    let mut heard = 0;
+    for trajectory in run.trajectories().into_values().flatten() {
+        let terms = trajectory["score"]["terms"].as_array();
+        let term = |name: &str| {
+            let mut terms = terms.into_iter().flatten();
+            terms
+                .find_map(|term| (term[0] == name).then(|| term[1].as_f64()))
+                .flatten()
+        };
+        assert!(term("right.right").is_some(), "{trajectory}");
+        assert_eq!(
+            term("right.right"),
+            term("exact-match.verbatim"),
+            "{trajectory}"
+        );
+        heard += i32::from(term("right.heard") > Some(0.0));
+    }
+    assert!(heard > 0, "the tool in Python answered no call");
+}
