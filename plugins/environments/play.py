@@ -13,7 +13,7 @@ import random
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-STAND_INS = FOLDER.parent / "python" / "environments"
+STAND_INS = FOLDER.parent / "python" / "packages"
 STATE_TOOLS = ("load_scenario", "save_scenario")
 
 

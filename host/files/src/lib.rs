@@ -48,9 +48,13 @@ pub fn is_partial(path: &Path) -> bool {
         .is_some_and(|name| name.as_encoded_bytes().starts_with(PARTIAL.as_bytes()))
 }
 
-/// True if a folder holds nothing of value: only its lock, and files that were never finished.
+/// True if a folder does not exist or holds nothing of value: only its lock, and files that were never finished.
 pub fn is_unused(folder: &Path) -> io::Result<bool> {
-    for entry in fs::read_dir(folder)? {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
+        entries => entries?,
+    };
+    for entry in entries {
         let entry = entry?;
         if entry.file_name() != LOCK_FILE && !is_partial(&entry.path()) {
             return Ok(false);
@@ -159,6 +163,7 @@ mod tests {
         let lock = FolderLock::take(folder.path()).unwrap();
         fs::write(folder.path().join(".writing-a1"), "{").unwrap();
         assert!(is_unused(folder.path()).unwrap());
+        assert!(is_unused(&folder.path().join("missing")).unwrap());
         fs::write(folder.path().join("notes.txt"), "").unwrap();
         assert!(!is_unused(folder.path()).unwrap());
         drop(lock);

@@ -203,6 +203,7 @@ impl Folder {
 
     fn write_manifest(&self, manifest: &Manifest) -> Result<(), PipelineError> {
         let file = self.manifest();
+        fs::create_dir_all(&self.0).map_err(FileError::io(&self.0))?;
         let text = serde_json::to_vec_pretty(manifest).map_err(io::Error::from);
         let written = text.and_then(|text| rlf_files::write(&file, &text));
         written.map_err(FileError::io(&file))?;
