@@ -330,6 +330,54 @@ fn a_file_that_cannot_be_a_plugin_is_refused_with_its_line() {
 }
 
 #[test]
+fn a_new_plugin_in_python_runs_as_it_is() {
+    let plugins = Plugins::new(&[]);
+    let folder = plugins.folder.path().to_str().expect("a plain name");
+    let make = |name: &str, kind: &str| {
+        let own = ["plugin", "new", name, "--kind", kind, "--in", folder];
+        plugins.host.run(own)
+    };
+    assert!(
+        make("words", "tool")
+            .succeeded()
+            .stdout
+            .contains("rlf-host plugin call words words")
+    );
+    let counted = plugins.call(
+        "words",
+        "words",
+        &json!({"text": "a red fox", "longest": 1}),
+        &[],
+    );
+    assert_eq!(
+        counted["observation"]["content"][0]["structured"],
+        json!({"words": 3, "longest": ["fox"]})
+    );
+    make("right", "reward").succeeded();
+    let graded = plugins.plugin(&[
+        "grade",
+        "right",
+        "--answer",
+        "paris",
+        "--reference",
+        "Paris",
+        "--json",
+    ]);
+    assert_eq!(
+        graded.succeeded().json()["terms"],
+        json!({"right": 1.0, "brief": 1.0})
+    );
+    make("shelf", "environment").succeeded();
+    let file = plugins.folder.path().join("shelf/Shelf.py");
+    plugins
+        .host
+        .run(["env", "check", file.to_str().expect("a plain name")])
+        .succeeded();
+    make("words", "tool").refused_with(&["exists already"]);
+    make("a-b", "tool").refused_with(&["cannot be a Python module: write \"a_b\""]);
+}
+
+#[test]
 fn a_policy_is_trained_with_a_tool_and_a_reward_in_python() {
     let experiment = Experiment::calling();
     write(

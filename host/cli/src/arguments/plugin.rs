@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{GroupOptions, PluginBindings};
 
@@ -77,11 +77,52 @@ pub(crate) enum PluginCommand {
         #[arg(long = "gate", value_name = "GATE")]
         gates: Vec<String>,
     },
-    /// Check a component before it goes into a plugin directory
+    /// Make a plugin that runs as it is, to begin from
+    New(NewPlugin),
+    /// Check a plugin before it goes into a plugin directory
     Check {
-        /// A component, or a folder with a plugin.toml
+        /// A component, a Python file, or a folder with a plugin.toml
         path: PathBuf,
         #[command(flatten)]
         bindings: PluginBindings,
     },
+}
+
+/// `rlf-host plugin new`.
+#[derive(Debug, Args)]
+pub(crate) struct NewPlugin {
+    /// Name of the plugin, and of its folder
+    pub(crate) name: String,
+    /// Language of the plugin
+    #[arg(long, value_enum, default_value_t = NewLanguage::Python)]
+    pub(crate) lang: NewLanguage,
+    /// Kind of the plugin
+    #[arg(long, value_enum, default_value_t = NewKind::Tool)]
+    pub(crate) kind: NewKind,
+    /// Folder to make it in, such as a plugin directory
+    #[arg(long = "in", value_name = "DIR", default_value = "")]
+    pub(crate) folder: PathBuf,
+    /// Folder of the SDK (default: the one of the clone in which this program was built)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sdk: Option<PathBuf>,
+}
+
+/// The language of a new plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NewLanguage {
+    /// A Python file, with nothing to build
+    Python,
+    /// A crate, built to a component
+    Rust,
+}
+
+/// The kind of a new plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NewKind {
+    /// Functions that a model calls
+    Tool,
+    /// Terms that measure a trajectory
+    Reward,
+    /// A state in which a model acts through tools
+    Environment,
 }

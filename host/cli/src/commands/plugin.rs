@@ -1,9 +1,10 @@
-//! `rlf-host plugin list | inspect | call | grade | grant | check`: works with plugins, without any training.
+//! `rlf-host plugin list | inspect | call | grade | grant | new | check`: works with plugins, without any training.
 
 mod call;
 mod grade;
 mod grant;
 mod inspect;
+mod new;
 mod signature;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,9 @@ use crate::progress::Progress;
 
 pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
     let arguments::Plugin { command, options } = group;
+    if let PluginCommand::New(plugin) = command {
+        return new::run(plugin);
+    }
     let sources = &sources(options.plugins.plugins.as_deref());
     let operator = Operator::load(options.config.as_deref())?;
     if let PluginCommand::Grant { plugin, gates } = command {
@@ -57,7 +61,7 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
     };
     match command {
         PluginCommand::List => list(sources, &operator, &sandbox, options.json),
-        PluginCommand::Grant { .. } => unreachable!("done above"),
+        PluginCommand::Grant { .. } | PluginCommand::New(_) => unreachable!("done above"),
         PluginCommand::Inspect { name, bindings } => {
             let (found, configured) = find(name, bindings)?;
             match found {

@@ -1,0 +1,201 @@
+//! `rlf-host plugin new`: makes a plugin that runs as it is, to begin from.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use console::style;
+
+use crate::arguments::{NewKind, NewLanguage, NewPlugin};
+
+/// The text in a template that becomes the plugin's name.
+const NAME: &str = "NAME";
+/// The text in a template that becomes the folder of the SDK.
+const SDK: &str = "SDK";
+
+/// A file of a new plugin: its name and its text.
+type File = (String, &'static str);
+
+pub(super) fn run(new: &NewPlugin) -> anyhow::Result<ExitCode> {
+    let name = checked_name(new)?;
+    let folder = new.folder.join(&new.name);
+    if folder.exists() {
+        bail!(
+            "{} exists already; choose another name, or another folder with --in DIR",
+            folder.display()
+        );
+    }
+    let sdk = match (&new.sdk, new.lang) {
+        (Some(folder), _) => Some(folder.clone()),
+        (None, lang) => sdk_beside_the_program(lang),
+    };
+    if let Some(sdk) = &sdk
+        && !sdk.is_dir()
+    {
+        bail!("--sdk: there is no folder {}", sdk.display());
+    }
+    if sdk.is_none() && new.lang == NewLanguage::Rust {
+        bail!(
+            "the SDK is not beside this program; name sdk/rust of a clone of rlf-host with --sdk DIR"
+        );
+    }
+    let sdk = sdk.map_or_else(|| "sdk/python of rlf-host".to_owned(), shown);
+    for (file, text) in files(new.lang, new.kind, &name) {
+        let path = folder.join(file);
+        let write = || {
+            fs::create_dir_all(path.parent().unwrap_or(&folder))?;
+            fs::write(&path, text.replace(NAME, &name).replace(SDK, &sdk))
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))?;
+        say!("  {}", path.display());
+    }
+    say!("\n{}", style("next:").bold());
+    for command in next(new, &folder, &name) {
+        say!("  {command}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The name inside the files. A Python module cannot have a `-`, and a server's name begins with a capital.
+fn checked_name(new: &NewPlugin) -> anyhow::Result<String> {
+    let name = &new.name;
+    let is_word = |name: &str| {
+        name.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && name
+                .bytes()
+                .next()
+                .is_some_and(|first| first.is_ascii_alphabetic())
+    };
+    if !(1..=64).contains(&name.len()) || !is_word(&name.replace('-', "_")) {
+        bail!("{name:?} cannot name a plugin: write a letter, and then letters, digits, _ or -");
+    }
+    match (new.lang, new.kind) {
+        (NewLanguage::Python, _) if name.contains('-') => {
+            bail!(
+                "{name:?} cannot be a Python module: write {:?}",
+                name.replace('-', "_")
+            )
+        }
+        (NewLanguage::Python, NewKind::Environment) => {
+            let (first, rest) = name.split_at(1);
+            Ok(format!("{}{rest}", first.to_uppercase()))
+        }
+        _ => Ok(name.clone()),
+    }
+}
+
+/// The files of a plugin.
+fn files(lang: NewLanguage, kind: NewKind, name: &str) -> Vec<File> {
+    let file = |name: &str, text| (name.to_owned(), text);
+    let python = |text, test| {
+        vec![
+            (format!("{name}.py"), text),
+            (format!("test_{name}.py"), test),
+        ]
+    };
+    let rust = |kind: &'static str, text| {
+        vec![
+            file(
+                "Cargo.toml",
+                include_str!("../../../templates/rust/Cargo.toml.txt"),
+            ),
+            file("plugin.toml", kind),
+            file("src/lib.rs", text),
+        ]
+    };
+    match (lang, kind) {
+        (NewLanguage::Python, NewKind::Tool) => python(
+            include_str!("../../../templates/python/tool.py"),
+            include_str!("../../../templates/python/test_tool.py"),
+        ),
+        (NewLanguage::Python, NewKind::Reward) => python(
+            include_str!("../../../templates/python/reward.py"),
+            include_str!("../../../templates/python/test_reward.py"),
+        ),
+        (NewLanguage::Python, NewKind::Environment) => vec![
+            (
+                format!("{name}.py"),
+                include_str!("../../../templates/python/environment.py"),
+            ),
+            file(
+                "scenarios.json",
+                include_str!("../../../templates/python/scenarios.json"),
+            ),
+        ],
+        (NewLanguage::Rust, NewKind::Tool) => rust(
+            "kind = \"tool\"\ndescription = \"Counts the words of a text.\"\n",
+            include_str!("../../../templates/rust/tool.rs"),
+        ),
+        (NewLanguage::Rust, NewKind::Reward) => rust(
+            "kind = \"reward\"\ndescription = \"Whether the answer is right, and how many calls it took.\"\n",
+            include_str!("../../../templates/rust/reward.rs"),
+        ),
+        (NewLanguage::Rust, NewKind::Environment) => rust(
+            "kind = \"environment\"\ndescription = \"A count that a model changes.\"\n",
+            include_str!("../../../templates/rust/environment.rs"),
+        ),
+    }
+}
+
+/// The commands to type next.
+fn next(new: &NewPlugin, folder: &Path, name: &str) -> Vec<String> {
+    let (plugins, folder) = (new.folder.display(), folder.display());
+    let plugins = if new.folder.as_os_str().is_empty() {
+        ".".to_owned()
+    } else {
+        plugins.to_string()
+    };
+    let call = match new.kind {
+        NewKind::Tool => {
+            let tool = match new.lang {
+                NewLanguage::Python => name,
+                NewLanguage::Rust => "count",
+            };
+            format!(
+                "rlf-host plugin call {name} {tool} '{{\"text\": \"a red fox\", \"longest\": 1}}' --plugins {plugins}"
+            )
+        }
+        NewKind::Reward => format!(
+            "rlf-host plugin grade {name} --answer Paris --reference Paris --plugins {plugins}"
+        ),
+        NewKind::Environment if new.lang == NewLanguage::Python => {
+            return vec![
+                format!("rlf-host env check {folder}/{name}.py"),
+                format!("rlf-host env try {folder}/{name}.py"),
+            ];
+        }
+        NewKind::Environment => format!("rlf-host env try {name} --plugins {plugins}"),
+    };
+    match new.lang {
+        NewLanguage::Python => vec![call],
+        NewLanguage::Rust => vec![
+            "rustup target add wasm32-wasip2        # once per machine".to_owned(),
+            format!("cargo test --manifest-path {folder}/Cargo.toml"),
+            format!(
+                "cargo build --release --target wasm32-wasip2 --manifest-path {folder}/Cargo.toml"
+            ),
+            format!(
+                "cp {folder}/target/wasm32-wasip2/release/{}.wasm {folder}/{name}.wasm",
+                name.replace('-', "_")
+            ),
+            call,
+        ],
+    }
+}
+
+/// The SDK in the clone that the program was built in: `target/release/rlf-host`.
+fn sdk_beside_the_program(lang: NewLanguage) -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?.canonicalize().ok()?;
+    let folder = match lang {
+        NewLanguage::Python => "sdk/python",
+        NewLanguage::Rust => "sdk/rust",
+    };
+    let sdk = program.ancestors().nth(3)?.join(folder);
+    sdk.is_dir().then_some(sdk)
+}
+
+fn shown(sdk: PathBuf) -> String {
+    sdk.canonicalize().unwrap_or(sdk).display().to_string()
+}
