@@ -1,6 +1,6 @@
 """An asyncio event loop with nothing to wait for but time.
 
-There are no sockets, pipes, threads or signals, so a loop needs no way to be woken, and its selector only sleeps.
+There are no sockets, pipes or signals, and no two threads at once, so a loop needs no way to be woken, and its selector only sleeps.
 """
 
 from .sound import __builtins__  # isort: skip

@@ -144,6 +144,11 @@ def end_threads():
         report.ignored(error, None if old else "Exception ignored on threading shutdown", threading if old else None)
 
 
+def keep_exits_of_threads():
+    """Takes what `threading` was told to call so far as the library's own."""
+    _exits_of_threads[:] = threading._threading_atexits
+
+
 def end_main(searches):
     """Ends everything that `__main__` named."""
     namespace = _mains.pop().__dict__
@@ -211,7 +216,6 @@ def belong_to(host):
     carry. What is printed stays."""
     global _host
     _host = host
-    _exits_of_threads[:] = threading._threading_atexits
 
     def _exit(status):
         """Exit to the system with specified status, without normal exit processing."""

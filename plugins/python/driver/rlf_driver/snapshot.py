@@ -12,7 +12,7 @@ import types
 import typing
 import weakref
 
-from . import files, library, loaded, loop, network, run, session, stack, streams, warmup
+from . import files, library, loaded, loop, network, run, session, stack, streams, threads, warmup
 
 _ROUNDS = 4
 _INPUT = b"first line\nsecond line\n"
@@ -26,6 +26,8 @@ def prepare(host, root, execute=run.execute):
     loaded.collect()
     loop.install()
     network.install()
+    threads.install()
+    run.keep_exits_of_threads()
     stack.install(run.run, session.Notebook.step)
     add_builtins()
     library.withhold()
