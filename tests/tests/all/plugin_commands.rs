@@ -613,6 +613,69 @@ fn a_grant_says_what_is_still_to_be_written() {
 }
 
 #[test]
+fn bench_measures_whole_calls_of_a_tool_and_of_a_reward() {
+    let calls = Host::new()
+        .plugin([
+            "bench",
+            "calculator",
+            "calculate",
+            r#"{"expression": "1+1"}"#,
+            "--seconds=1",
+            "--json",
+        ])
+        .succeeded()
+        .json();
+    let of = |key: &str| calls[key].as_f64().unwrap();
+    assert!(of("p50_us") <= of("p99_us"), "{calls}");
+    // One caller cannot make more calls than its time has room for.
+    assert!(of("calls") * of("p50_us") < 4e6, "{calls}");
+    assert!(of("calls_per_second") >= 1.0, "{calls}");
+    let printed = Host::new().plugin([
+        "bench",
+        "exact-match",
+        "--answer=Paris",
+        "--reference=Paris",
+        "--seconds=1",
+    ]);
+    let graded = printed.succeeded();
+    assert!(
+        graded.stdout.starts_with("one answer graded, median"),
+        "{graded}"
+    );
+    assert!(graded.stdout.contains("32 at once"), "{graded}");
+}
+
+#[test]
+fn bench_says_what_it_cannot_measure() {
+    for (arguments, said) in [
+        (
+            vec!["calculator", "calculate", r#"{"expression": "1+"}"#],
+            "the call of `calculate` gives no result to measure: failed error at character 3",
+        ),
+        (
+            vec!["calculator", "calculat"],
+            "has no tool `calculat`; did you mean `calculate`?",
+        ),
+        (
+            vec!["calculator", "--reference=2"],
+            "`calculator` is a tool; only rewards take --reference",
+        ),
+        (
+            vec!["exact-match"],
+            "`exact-match` is a reward: give it something to grade, with --answer and --reference",
+        ),
+        (
+            vec!["tool-use"],
+            "`tool-use` is a reward: give it something to grade",
+        ),
+    ] {
+        let printed = Host::new().plugin([vec!["bench"], arguments].concat());
+        assert_eq!(printed.code(), Some(1), "{printed}");
+        assert!(printed.stderr.contains(said), "{printed}");
+    }
+}
+
+#[test]
 fn inspect_shows_the_limits_of_programs_of_an_interpreter() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let config = folder.path().join("ops.toml");

@@ -69,6 +69,44 @@ pub(crate) enum PluginCommand {
         #[command(flatten)]
         bindings: PluginBindings,
     },
+    /// Measure what a call costs on this machine, beside a process for each call
+    ///
+    /// Measures calls one after another, calls of which 32 are in flight, and fresh instances without a call. The times
+    /// are those of whole calls: checking the arguments, a fresh instance, the call and reading its result. The process
+    /// that they are compared with is `python3 -I -S -c pass`. A call that fails is not measured: it ends the command.
+    Bench {
+        /// The plugin's name or alias
+        plugin: String,
+        /// Name of the tool; not needed if there is only one, and none for a reward
+        tool: Option<String>,
+        /// The tool's arguments, as a JSON object
+        #[arg(default_value = "{}")]
+        arguments: String,
+        /// For a reward: the model's answer
+        #[arg(
+            long,
+            value_name = "TEXT",
+            requires = "reference",
+            conflicts_with = "tool"
+        )]
+        answer: Option<String>,
+        /// For a reward: the task's reference, as JSON or plain text
+        #[arg(long, value_name = "JSON", conflicts_with = "tool")]
+        reference: Option<String>,
+        /// Instead of --answer: a trajectory in a file, as printed by `rlf-host rollout --json`
+        #[arg(
+            long,
+            value_name = "FILE",
+            requires = "reference",
+            conflicts_with = "answer"
+        )]
+        trajectory: Option<PathBuf>,
+        /// Seconds spent on each of the two measurements of calls
+        #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=600))]
+        seconds: u64,
+        #[command(flatten)]
+        bindings: PluginBindings,
+    },
     /// Pin a plugin to its present component in the file given with --config, and open gates to it
     Grant {
         /// The plugin's name or alias

@@ -1,5 +1,6 @@
-//! `rlf-host plugin list | inspect | call | grade | grant | new | check`: works with plugins, without any training.
+//! `rlf-host plugin list | inspect | call | grade | bench | grant | new | check`: works with plugins, without any training.
 
+mod bench;
 mod call;
 mod grade;
 mod grant;
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use console::style;
@@ -49,7 +51,9 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
         return grant::run(file, plugin, &identity, gates, options.json);
     }
     let arguments = match command {
-        PluginCommand::Call { arguments, .. } => Some(call::arguments(arguments)?),
+        PluginCommand::Call { arguments, .. } | PluginCommand::Bench { arguments, .. } => {
+            Some(call::arguments(arguments)?)
+        }
         _ => None,
     };
     let sandbox = sources.sandbox(&operator.sandbox)?;
@@ -107,6 +111,28 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
                 trajectory: trajectory.as_deref(),
             };
             grade::run(&found, &tools, &graded, options.json)
+        }
+        PluginCommand::Bench {
+            plugin,
+            tool,
+            answer,
+            reference,
+            trajectory,
+            seconds,
+            bindings,
+            ..
+        } => {
+            let (registry, found) = find(plugin, bindings)?.0.map_err(|no| anyhow!("{no}"))?;
+            let tools = ToolManager::new(&registry, &ToolManagerConfig::default())?;
+            let graded = reference.as_deref().map(|reference| grade::Graded {
+                answer: answer.as_deref(),
+                reference,
+                trajectory: trajectory.as_deref(),
+            });
+            let arguments = arguments.unwrap_or_default();
+            let work = bench::work(&found, tool.as_deref(), arguments, graded.as_ref())?;
+            let time = Duration::from_secs(*seconds);
+            bench::run(&found, &tools, work, time, options.json)
         }
         PluginCommand::Check { path, bindings } => {
             // A configuration names the plugin by its folder or file.

@@ -26,7 +26,7 @@ _LANGUAGES = [(ID, platform.python_version(), True)]
 
 
 def configure(config):
-    """Takes what `init` is given: `(0, None)`, or `(1, error)`."""
+    """Takes what `init` is given: `(0, whether sessions wait for further requests)`, or `(1, error)`."""
     return answer(ID, loaded.configure, config)
 
 

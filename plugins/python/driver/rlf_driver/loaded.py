@@ -41,11 +41,14 @@ def collect():
 
 
 def configure(config):
-    """Takes the configuration of `init`, as JSON: with `environment` or `plugin`, files to load. Other keys are ignored."""
+    """Takes the configuration of `init`, as JSON: with `environment` or `plugin`, files to load. Other keys are ignored.
+
+    Returns whether a session of theirs waits for further requests.
+    """
     config = json.loads(config)
     key = next((key for key in _FORMS if config.get(key) is not None), None)
     if key is None:
-        return
+        return False
     sys.meta_path.insert(0, _packages)
     package = importlib.import_module(_FORMS[key])
     package.connect(run.host())
@@ -59,6 +62,8 @@ def configure(config):
         cleanup()
     gc.collect()
     gc.freeze()
+    # One of a plugin ends with its first answer.
+    return key == "environment"
 
 
 def load(package, told):

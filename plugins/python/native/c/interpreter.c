@@ -160,9 +160,9 @@ bool exports_rlf_plugin_lifecycle_init(string_t *config, error_t *problem) {
     interpreter_plugin_string_free(config);
     bool ok;
     PyObject *answer = ask(driver.configure, arguments, 1, &ok);
-    if (!ok) *problem = error(answer);
+    if (ok) keep_configured(answer == Py_True);
+    else *problem = error(answer);
     Py_DECREF(answer);
-    if (ok) keep_configured();
     return ok;
 }
 

@@ -341,13 +341,14 @@ static void fill_bins(void) {
 // ---------------------------------------------------------------------------------- where runs write
 // The host sets back what a run wrote to by copying it, the lowest pieces of memory first, and only so many; behind them all is
 // unmapped and has to be faulted in again. So what every run writes to lies together, and low: the runtime's state, and behind
-// it the room from which a run's first megabytes come, which is the first that was ever allocated.
+// it the room from which a run's first megabytes come, which is the first that was ever allocated. What `configure` loads fills
+// that room, so another one behind it is given to the sessions of what has been loaded.
 
 enum { ROOM_BYTES = 2 << 20, PAGE_BYTES = 4096 };
 
-static void *room;
+static void *room, *room_of_configured;
 
-static void give_room(void) {
+static void give(void *room) {
     free(room);
     // A first arena from there.
     PyObject_Malloc(SMALL_REQUEST_THRESHOLD);
@@ -355,12 +356,12 @@ static void give_room(void) {
 
 extern char __heap_base;
 
-static bool is_configured;
+static bool sessions_wait;
 
-// Makes one piece of the dozen that a run writes to in the runtime's state. Not of what has been configured: its sessions are
-// those of an environment, of which many wait at a time, and that is 30 pages for each.
+// Makes one piece of the dozen that a run writes to in the runtime's state. Not in the sessions of an environment: many of
+// them wait at a time, and that is 30 pages for each.
 void join_written_pages(void) {
-    if (is_configured) return;
+    if (sessions_wait) return;
     uintptr_t end = (uintptr_t)&__heap_base;
     for (uintptr_t at = (uintptr_t)&_PyRuntime & -(uintptr_t)PAGE_BYTES; at < end; at += PAGE_BYTES) {
         volatile char *page = (volatile char *)at;
@@ -415,8 +416,11 @@ __attribute__((export_name("stage"))) uint32_t stage(const char *path, size_t le
 }
 
 __attribute__((export_name("allocate"))) void *allocate(size_t size) {
-    if (!room) room = malloc(ROOM_BYTES);
-    return room ? malloc(size ? size : 1) : NULL;
+    if (!room) {
+        room = malloc(ROOM_BYTES);
+        room_of_configured = malloc(ROOM_BYTES);
+    }
+    return room && room_of_configured ? malloc(size ? size : 1) : NULL;
 }
 
 // Everything that is there is kept, and what comes after it lies together.
@@ -439,7 +443,7 @@ __attribute__((export_name("snapshot"))) void snapshot(void) {
     keep_all();
     fprintf(stderr, "snapshot: %zu objects\n", immortals);
     fflush(stderr);
-    give_room();
+    give(room);
     gather_driver();
     keep_names();
     fprintf(stderr, "snapshot: runs write from %p on; their room begins at %p\n", (void *)&_PyRuntime, room);
@@ -447,8 +451,10 @@ __attribute__((export_name("snapshot"))) void snapshot(void) {
 }
 
 // What `configure` left is kept like all else.
-void keep_configured(void) {
+void keep_configured(bool waiting) {
     keep_all();
+    if (room_of_configured) give(room_of_configured);
+    room_of_configured = NULL;
     keep_names();
-    is_configured = true;
+    sessions_wait = waiting;
 }

@@ -13,4 +13,4 @@ extern struct driver driver;
 void join_written_pages(void);
 
 // After the driver was configured, and before the memory is kept a second time.
-void keep_configured(void);
+void keep_configured(bool waiting);

@@ -34,21 +34,7 @@ pub(super) fn run(
     seed: u64,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let tools: Vec<&str> = plugin
-        .tools()
-        .iter()
-        .map(|tool| tool.definition.name.as_str())
-        .collect();
-    if !tools.contains(&tool) {
-        let hint = match nearest(tool, tools.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if tools.is_empty() => {
-                format!("it is {} and has no tools", plugin.kind().with_article())
-            }
-            None => format!("it has: {}", tools.join(", ")),
-        };
-        bail!("plugin `{}` has no tool `{tool}`; {hint}", plugin.name());
-    }
+    check_tool(plugin, tool)?;
     let context = TurnContext {
         trajectory_id: "command-line".into(),
         turn: 0,
@@ -105,6 +91,23 @@ pub(super) fn run(
         }
     }
     Ok(code)
+}
+
+/// Fails if the plugin has no tool `tool`.
+pub(super) fn check_tool(plugin: &Plugin, tool: &str) -> anyhow::Result<()> {
+    let tools = plugin.tools().iter();
+    let tools: Vec<&str> = tools.map(|tool| tool.definition.name.as_str()).collect();
+    if tools.contains(&tool) {
+        return Ok(());
+    }
+    let hint = match nearest(tool, tools.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if tools.is_empty() => {
+            format!("it is {} and has no tools", plugin.kind().with_article())
+        }
+        None => format!("it has: {}", tools.join(", ")),
+    };
+    bail!("plugin `{}` has no tool `{tool}`; {hint}", plugin.name());
 }
 
 /// Names arguments that the schema does not have, each with the nearest that it has. A schema may allow them, so they

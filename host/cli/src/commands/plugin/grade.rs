@@ -23,41 +23,51 @@ pub(super) struct Graded<'a> {
     pub(super) trajectory: Option<&'a Path>,
 }
 
+/// The circumstances of a grading outside a run.
+pub(super) const GRADING: Grading = Grading {
+    split: Split::Test,
+    step: 0,
+    steps: 0,
+    seed: 0,
+};
+
+impl Graded<'_> {
+    /// The task, which has nothing but a reference, and the trajectory.
+    pub(super) fn read(&self) -> anyhow::Result<(Task, Trajectory)> {
+        let trajectory = match self.trajectory {
+            Some(file) => read(file)?,
+            None => with_answer(self.answer),
+        };
+        let reference = match rlf_json::from_str(self.reference) {
+            Ok(reference) => reference,
+            Err(error) if error.is_data() => return Err(error).context("--reference"),
+            // A plain text reference needs no quotes.
+            Err(_) => Value::String(self.reference.to_owned()),
+        };
+        let task = Task {
+            id: "command-line".into(),
+            source: "command-line".into(),
+            prompt: Vec::new(),
+            tools: None,
+            reference,
+            environment: None,
+            setup: Value::Null,
+            extra: Map::new(),
+        };
+        Ok((task, trajectory))
+    }
+}
+
 pub(super) fn run(
     plugin: &Arc<Plugin>,
     tools: &ToolManager,
     graded: &Graded<'_>,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let trajectory = match graded.trajectory {
-        Some(file) => read(file)?,
-        None => with_answer(graded.answer),
-    };
-    let reference = match rlf_json::from_str(graded.reference) {
-        Ok(reference) => reference,
-        Err(error) if error.is_data() => return Err(error).context("--reference"),
-        // A plain text reference needs no quotes.
-        Err(_) => Value::String(graded.reference.to_owned()),
-    };
-    let task = Task {
-        id: "command-line".into(),
-        source: "command-line".into(),
-        prompt: Vec::new(),
-        tools: None,
-        reference,
-        environment: None,
-        setup: Value::Null,
-        extra: Map::new(),
-    };
-    let grading = Grading {
-        split: Split::Test,
-        step: 0,
-        steps: 0,
-        seed: 0,
-    };
+    let (task, trajectory) = graded.read()?;
     plugin.take_printed();
     let score = crate::commands::runtime()?
-        .block_on(grade_alone(plugin, tools, &task, &trajectory, grading))
+        .block_on(grade_alone(plugin, tools, &task, &trajectory, GRADING))
         .map_err(|error| anyhow!("`{}` gives no score: {error}", plugin.name()));
     let printed = plugin.take_printed().unwrap_or_default();
     if !as_json && score.is_ok() {

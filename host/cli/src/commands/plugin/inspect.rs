@@ -19,7 +19,8 @@ use rlf_sandbox::{ComponentInfo, InitMode, InstanceCost, Limits};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::quantity::{bytes, grouped, limit};
+pub(super) use self::quantity::grouped;
+use self::quantity::{bytes, limit};
 use self::screen::{Screen, line};
 use super::signature::signature;
 use crate::display::printable;

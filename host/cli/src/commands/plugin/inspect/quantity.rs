@@ -25,7 +25,7 @@ pub(super) fn bytes(value: u64) -> String {
 }
 
 /// Formats a number with its digits in groups of three.
-pub(super) fn grouped(number: u64) -> String {
+pub(in super::super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {
