@@ -110,12 +110,28 @@ impl Host {
         input: &str,
         arguments: impl IntoIterator<Item = A>,
     ) -> Ended {
+        self.start_by(self.fed(input), arguments).wait()
+    }
+
+    /// Runs `rlf-host plugin` with the plugins of `folder` beside the shipped ones, and this standard input.
+    pub fn plugin_fed<'a>(
+        &'a self,
+        folder: &'a Path,
+        input: &str,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Ended {
+        self.start_plugin_by(self.fed(input), folder, arguments)
+            .wait()
+    }
+
+    /// `rlf-host` with this standard input.
+    fn fed(&self, input: &str) -> Command {
         let mut shell = Command::new("sh");
         shell
             .args(["-c", "printf %s \"$RLF_TEST_INPUT\" | \"$0\" \"$@\""])
             .env("RLF_TEST_INPUT", input)
             .arg(self.project.binary());
-        self.start_by(shell, arguments).wait()
+        shell
     }
 
     /// Runs `rlf-host` with these arguments. Its standard output is closed before it can write, as with `| head`.
@@ -207,12 +223,28 @@ impl Host {
         folder: &'a Path,
         arguments: impl IntoIterator<Item = &'a str>,
     ) -> Ended {
-        let mut command = Command::new(self.project.binary());
+        self.start_plugin_of(folder, arguments).wait()
+    }
+
+    /// Starts `rlf-host plugin` with the plugins of `folder` beside the shipped ones.
+    pub fn start_plugin_of<'a>(
+        &'a self,
+        folder: &'a Path,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Running {
+        self.start_plugin_by(Command::new(self.project.binary()), folder, arguments)
+    }
+
+    fn start_plugin_by<'a>(
+        &'a self,
+        mut command: Command,
+        folder: &'a Path,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Running {
         command.env("RLF_PLUGINS", self.plugins());
         let own: [&Path; 3] = ["plugin".as_ref(), "--plugins".as_ref(), folder];
         let arguments = arguments.into_iter().map(Path::new);
         self.start_by(command, own.into_iter().chain(arguments))
-            .wait()
     }
 
     /// Runs `rlf-host` with these arguments to its end.

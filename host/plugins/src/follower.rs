@@ -6,21 +6,19 @@
 //! continues to serve, and the log says why. Rewards stay as they were when the run began, because the trajectories of
 //! a step are compared with each other.
 
-use std::fs;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use rlf_sandbox::Sandbox;
 
+use crate::files::{FileStamps, PluginFiles};
 use crate::job::Job;
 use crate::kind::Kinds;
-use crate::manifest::{MANIFEST_FILE, PluginKind};
+use crate::manifest::PluginKind;
 use crate::plugin::Plugin;
-use crate::python_file;
 use crate::registry::Registry;
 
 /// Interval between checks of the files.
@@ -85,25 +83,15 @@ struct Watched {
     /// The plugin as it was first loaded. Calls ask it for [`Plugin::latest`].
     plugin: Arc<Plugin>,
     job: Job,
-    known: Option<Files>,
+    known: Option<FileStamps>,
     /// A change that was seen once. A file that is still being written looks different at the next check.
-    changed: Option<Files>,
+    changed: Option<FileStamps>,
 }
 
-/// Inode, length and time of a plugin's code and its manifest. They show a change without reading the files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Files(Vec<Option<(u64, u64, SystemTime)>>);
-
-impl Files {
-    fn new(plugin: &Plugin) -> Self {
-        let stamp = |path: &Path| {
-            let metadata = fs::metadata(path).ok()?;
-            let number = std::os::unix::fs::MetadataExt::ino(&metadata);
-            Some((number, metadata.len(), metadata.modified().ok()?))
-        };
-        let mut files = python_file::watched(&plugin.code_path);
-        files.push(plugin.path.join(MANIFEST_FILE));
-        Self(files.iter().map(|path| stamp(path)).collect())
+fn files_of(plugin: &Plugin) -> PluginFiles {
+    PluginFiles {
+        code: plugin.code_path.clone(),
+        path: plugin.path.clone(),
     }
 }
 
@@ -114,7 +102,7 @@ impl FileWatch {
             .with_jobs()
             .filter(|(plugin, _)| plugin.kind() != PluginKind::Reward);
         let plugins = tools.map(|(plugin, job)| {
-            let files = Files::new(plugin);
+            let files = files_of(plugin).stamps();
             // The plugin may have been replaced while others were loaded.
             let is_the_same =
                 (job.candidate()).is_ok_and(|found| found.info().hash == plugin.hash());
@@ -150,7 +138,7 @@ impl FileWatch {
 
 impl Watched {
     fn check(&mut self, kinds: Kinds, sandbox: &Sandbox) -> Option<String> {
-        let files = Files::new(&self.plugin);
+        let files = files_of(&self.plugin).stamps();
         if self.known.as_ref() == Some(&files) {
             self.changed = None;
             return None;

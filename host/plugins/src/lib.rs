@@ -56,6 +56,7 @@ pub mod convert;
 pub mod counters;
 mod directories;
 pub mod discovery;
+pub mod files;
 pub mod follower;
 pub mod gates;
 pub mod grants;

@@ -10,6 +10,7 @@ use rlf_sandbox::{ComponentInfo, Sandbox};
 
 use crate::directories::{PluginDirectories, remove_shadowed_tools};
 use crate::discovery;
+use crate::files::PluginFiles;
 use crate::grants::PluginGrants;
 use crate::job::{Job, run_all};
 use crate::kind::Kinds;
@@ -41,8 +42,8 @@ impl fmt::Debug for Registry {
 /// A plugin's code and its author's manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginIdentity {
-    /// The file of the component, or the Python file.
-    pub path: PathBuf,
+    /// Its files.
+    pub files: PluginFiles,
     /// Its kind: what its manifest says, or else what its code is.
     pub kind: Option<PluginKind>,
     /// The hash of its code, which grants are bound to, and the imports and exports of the component that runs it.
@@ -228,7 +229,10 @@ impl Registry {
         Ok(PluginIdentity {
             kind: found.kind(),
             component: found.info(),
-            path: found.code_path,
+            files: PluginFiles {
+                code: found.code_path,
+                path: found.path,
+            },
             manifest: found.manifest,
         })
     }

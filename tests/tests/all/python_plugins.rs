@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rlf_tests::{Ended, Experiment, Host};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -84,6 +85,12 @@ impl Plugins {
         let arguments = arguments.to_string();
         let call = ["call", plugin, tool, &arguments, "--json"];
         self.plugin(&[&call[..], further].concat()).json()
+    }
+
+    fn try_by_hand(&self, plugin: &str, commands: &str) -> Ended {
+        let arguments = ["try", plugin];
+        self.host
+            .plugin_fed(self.folder.path(), commands, arguments)
     }
 
     fn check(&self, file: &str) -> Ended {
@@ -375,6 +382,73 @@ fn a_new_plugin_in_python_runs_as_it_is() {
         .succeeded();
     make("words", "tool").refused_with(&["exists already"]);
     make("a-b", "tool").refused_with(&["cannot be a Python module: write \"a_b\""]);
+}
+
+const GREET: &str = r#"
+import rlf
+
+
+@rlf.tool
+def greet(name: str) -> str:
+    """Greets somebody."""
+    return f"Hello, {name}!"
+"#;
+
+#[test]
+fn a_watched_plugin_is_loaded_and_called_again_when_its_file_is_saved() {
+    let plugins = Plugins::new(&[("greet.py", GREET)]);
+    let file = plugins.folder.path().join("greet.py");
+    let call = ["watch", "greet", "greet", r#"{"name": "Ann"}"#];
+    let mut watching = plugins.host.start_plugin_of(plugins.folder.path(), call);
+    watching.until("  greet(name: string)");
+    watching.until("Hello, Ann!");
+    write(&file, &GREET.replace("def greet", "def"));
+    let refused = watching.rest_of_line("refused: ");
+    assert!(refused.contains("greet.py:6"), "{refused}");
+    write(&file, &GREET.replace("Hello", "Good day"));
+    watching.until("Good day, Ann!");
+    write(&file, &GREET.replace("def greet", "def welcome"));
+    watching.until("  welcome(name: string)");
+    watching.signal(Signal::INT);
+    let ended = watching.wait();
+    assert!(ended.code() != Some(101), "{ended}");
+}
+
+#[test]
+fn calls_and_answers_are_tried_by_hand() {
+    let plugins = Plugins::new(&[("greet.py", GREET)]);
+    let tried = plugins.try_by_hand(
+        "greet",
+        "# a script\ngreet {\"name\": \"Ann\"}\ncall greet {\"name\": \"Ben\"}\nlist\n",
+    );
+    let lines: Vec<&str> = tried.succeeded().stdout.lines().skip(1).collect();
+    let signature = "  greet(name: string)  Greets somebody.";
+    assert_eq!(lines, [signature, "Hello, Ann!", "Hello, Ben!", signature]);
+
+    let tried = plugins.try_by_hand(
+        "greet",
+        "greet {}\ngreat {}\nanswer 3\nreference 3\nanswer 3\nseed x\n",
+    );
+    assert_eq!(tried.code(), Some(1), "{tried}");
+    let lines: Vec<&str> = tried.stderr.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "invalid-arguments: `name` is missing; it must be a string",
+            "error: line 2: plugin `greet` has no tool `great`; did you mean `greet`?",
+            "error: line 3: set what the answer is graded by first: reference \"Paris\"",
+            "error: line 5: `greet` gives no score: plugin `greet` is a tool, not a reward",
+            "error: line 6: write a whole number: seed 7: invalid digit found in string",
+        ]
+    );
+
+    let graded = plugins.try_by_hand(
+        "exact-match",
+        "reference Paris\nanswer Paris\nanswer Rome\n",
+    );
+    let lines: Vec<&str> = graded.succeeded().stdout.lines().skip(1).collect();
+    assert_eq!(lines[0].split_whitespace().last(), Some("1"), "{graded}");
+    assert_eq!(lines[1].split_whitespace().last(), Some("0"), "{graded}");
 }
 
 #[test]

@@ -77,33 +77,31 @@ pub(crate) enum PluginCommand {
     Bench {
         /// The plugin's name or alias
         plugin: String,
-        /// Name of the tool; not needed if there is only one, and none for a reward
-        tool: Option<String>,
-        /// The tool's arguments, as a JSON object
-        #[arg(default_value = "{}")]
-        arguments: String,
-        /// For a reward: the model's answer
-        #[arg(
-            long,
-            value_name = "TEXT",
-            requires = "reference",
-            conflicts_with = "tool"
-        )]
-        answer: Option<String>,
-        /// For a reward: the task's reference, as JSON or plain text
-        #[arg(long, value_name = "JSON", conflicts_with = "tool")]
-        reference: Option<String>,
-        /// Instead of --answer: a trajectory in a file, as printed by `rlf-host rollout --json`
-        #[arg(
-            long,
-            value_name = "FILE",
-            requires = "reference",
-            conflicts_with = "answer"
-        )]
-        trajectory: Option<PathBuf>,
+        #[command(flatten)]
+        trial: Trial,
         /// Seconds spent on each of the two measurements of calls
         #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=600))]
         seconds: u64,
+        #[command(flatten)]
+        bindings: PluginBindings,
+    },
+    /// Load a plugin whenever its files are saved, and repeat one call or one grading
+    ///
+    /// A plugin that does not load is shown with its problem. A component is loaded again when it has been built.
+    Watch {
+        /// The plugin's name or alias
+        plugin: String,
+        #[command(flatten)]
+        trial: Trial,
+        #[command(flatten)]
+        bindings: PluginBindings,
+    },
+    /// Call tools and grade answers by hand: one command a line on standard input
+    ///
+    /// `help` lists the commands. The plugin is loaded again before a command if its files have been saved.
+    Try {
+        /// The plugin's name or alias
+        plugin: String,
         #[command(flatten)]
         bindings: PluginBindings,
     },
@@ -124,6 +122,30 @@ pub(crate) enum PluginCommand {
         #[command(flatten)]
         bindings: PluginBindings,
     },
+}
+
+/// One call of a tool, or one grading by a reward.
+#[derive(Debug, Args)]
+pub(crate) struct Trial {
+    /// Name of the tool
+    pub(crate) tool: Option<String>,
+    /// The tool's arguments, as a JSON object
+    #[arg(default_value = "{}")]
+    pub(crate) arguments: String,
+    /// For a reward: the model's answer (default: none, as in a trajectory that gave no answer)
+    #[arg(long, value_name = "TEXT", requires = "reference")]
+    pub(crate) answer: Option<String>,
+    /// For a reward: the task's reference, as JSON or plain text
+    #[arg(long, value_name = "JSON", conflicts_with = "tool")]
+    pub(crate) reference: Option<String>,
+    /// Instead of --answer: a trajectory in a file, as printed by `rlf-host rollout --json`
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "reference",
+        conflicts_with = "answer"
+    )]
+    pub(crate) trajectory: Option<PathBuf>,
 }
 
 /// `rlf-host plugin new`.

@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 pub(crate) mod env;
 pub(crate) mod eval;
 pub(crate) mod forge;
+mod lines;
 pub(crate) mod plugin;
 pub(crate) mod report;
 pub(crate) mod rollout;

@@ -1,12 +1,15 @@
-//! `rlf-host plugin list | inspect | call | grade | bench | grant | new | check`: works with plugins, without any training.
+//! `rlf-host plugin ..`: works with plugins, without any training.
 
 mod bench;
 mod call;
 mod grade;
 mod grant;
 mod inspect;
+mod live;
 mod new;
+mod play;
 mod signature;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,6 +31,7 @@ use rlf_sandbox::Sandbox;
 use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde_json::json;
 
+use self::live::Live;
 use crate::arguments::{self, PluginBindings, PluginCommand};
 use crate::operator::{Operator, PluginSettings};
 use crate::plugins::{loading, sources};
@@ -40,20 +44,19 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
     }
     let sources = &sources(options.plugins.plugins.as_deref());
     let operator = Operator::load(options.config.as_deref())?;
+    let identify = |plugin: &str| {
+        let identity = sources.identify(&operator.grants_by_name, plugin);
+        identity.map_err(|problem| anyhow!("{problem}"))
+    };
     if let PluginCommand::Grant { plugin, gates } = command {
         let file = options
             .config
             .as_deref()
             .context("name the configuration to write the grant into: --config FILE")?;
-        let identity = sources
-            .identify(&operator.grants_by_name, plugin)
-            .map_err(|problem| anyhow!("{problem}"))?;
-        return grant::run(file, plugin, &identity, gates, options.json);
+        return grant::run(file, plugin, &identify(plugin)?, gates, options.json);
     }
     let arguments = match command {
-        PluginCommand::Call { arguments, .. } | PluginCommand::Bench { arguments, .. } => {
-            Some(call::arguments(arguments)?)
-        }
+        PluginCommand::Call { arguments, .. } => Some(call::arguments(arguments)?),
         _ => None,
     };
     let sandbox = sources.sandbox(&operator.sandbox)?;
@@ -114,25 +117,30 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
         }
         PluginCommand::Bench {
             plugin,
-            tool,
-            answer,
-            reference,
-            trajectory,
+            trial,
             seconds,
             bindings,
-            ..
         } => {
             let (registry, found) = find(plugin, bindings)?.0.map_err(|no| anyhow!("{no}"))?;
             let tools = ToolManager::new(&registry, &ToolManagerConfig::default())?;
-            let graded = reference.as_deref().map(|reference| grade::Graded {
-                answer: answer.as_deref(),
-                reference,
-                trajectory: trajectory.as_deref(),
-            });
-            let arguments = arguments.unwrap_or_default();
-            let work = bench::work(&found, tool.as_deref(), arguments, graded.as_ref())?;
+            let work = bench::work(&found, trial)?;
             let time = Duration::from_secs(*seconds);
             bench::run(&found, &tools, work, time, options.json)
+        }
+        PluginCommand::Watch {
+            plugin,
+            trial,
+            bindings,
+        } => {
+            call::arguments(&trial.arguments)?;
+            let find = || Ok(find(plugin, bindings)?.0);
+            let live = Live::load(&find, identify(plugin)?.files, options.json)?;
+            watch::run(live, trial, options.json)
+        }
+        PluginCommand::Try { plugin, bindings } => {
+            let find = || Ok(find(plugin, bindings)?.0);
+            let live = Live::load(&find, identify(plugin)?.files, options.json)?;
+            play::run(live, options.json)
         }
         PluginCommand::Check { path, bindings } => {
             // A configuration names the plugin by its folder or file.

@@ -1,6 +1,5 @@
 //! `rlf-host env try`: plays an episode whose turns come from standard input, one command a line.
 
-use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -18,6 +17,7 @@ use rlf_environments::snapshot::SessionSnapshot;
 use rlf_plugins::turn::TurnContext;
 use serde_json::Value;
 
+use crate::commands::lines::CommandLines;
 use crate::display::{failure, printable};
 
 /// The task and the seed that a session is opened with.
@@ -90,7 +90,7 @@ pub(super) async fn run(
         as_json,
         stopped: false,
     };
-    let interactive = std::io::stdin().is_terminal();
+    let mut lines = CommandLines::from_stdin();
     if !as_json {
         for message in play.session.messages() {
             let role = format!("{:?}", message.role).to_lowercase();
@@ -100,51 +100,22 @@ pub(super) async fn run(
                 printable(&message.plain_text())
             );
         }
-        if interactive {
+        if lines.is_interactive() {
             say!("{}", HELP);
             play.list();
         }
     }
     play.now = play.state().await?;
     play.before.clone_from(&play.now);
-    let mut failed = false;
-    for (number, line) in prompted(interactive).enumerate() {
-        let line = line.context("cannot read standard input")?;
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        if line == "quit" || line == "exit" {
-            break;
-        }
-        if let Err(error) = play.run_command(line).await {
-            failed = true;
-            let error = if interactive {
-                error
-            } else {
-                error.context(format!("line {}", number + 1))
-            };
-            eprintln!("{} {error:#}", style("error:").red().bold().for_stderr());
+    while let Some(line) = lines.next()? {
+        if let Err(error) = play.run_command(&line).await {
+            lines.show_error(error);
         }
     }
-    Ok(if (failed || play.stopped) && !interactive {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
-}
-
-/// The lines of standard input, with a prompt on a terminal.
-fn prompted(interactive: bool) -> impl Iterator<Item = std::io::Result<String>> {
-    let mut lines = std::io::stdin().lock().lines();
-    std::iter::from_fn(move || {
-        if interactive {
-            let mut out = std::io::stderr();
-            let _ = write!(out, "{} ", style(">").bold().for_stderr());
-            let _ = out.flush();
-        }
-        lines.next()
-    })
+    if play.stopped {
+        lines.note_failure();
+    }
+    Ok(lines.exit_code())
 }
 
 async fn open(

@@ -16,9 +16,10 @@ use rlf_tools::tool_manager::ToolManager;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::call::check_tool;
-use super::grade::{GRADING, Graded};
+use super::call::{arguments, check_tool};
+use super::grade::GRADING;
 use super::inspect::grouped;
+use crate::arguments::Trial;
 use crate::display::failure;
 
 /// Number of calls in flight when calls a second are measured.
@@ -82,26 +83,21 @@ impl Work {
 }
 
 /// What to measure of `plugin`. A tool needs no name if it is the only one of its plugin.
-pub(super) fn work(
-    plugin: &Plugin,
-    tool: Option<&str>,
-    arguments: Value,
-    graded: Option<&Graded<'_>>,
-) -> anyhow::Result<Work> {
+pub(super) fn work(plugin: &Plugin, trial: &Trial) -> anyhow::Result<Work> {
     let name = plugin.name();
-    if let (PluginKind::Reward, None) = (plugin.kind(), tool) {
-        let graded = graded.with_context(|| {
+    if plugin.kind() == PluginKind::Reward && trial.tool.is_none() {
+        let graded = trial.graded().with_context(|| {
             format!(
                 "`{name}` is a reward: give it something to grade, with --answer and --reference"
             )
         })?;
         return Ok(Work::Grade(Box::new(graded.read()?)));
     }
-    if graded.is_some() {
+    if trial.reference.is_some() {
         let kind = plugin.kind().with_article();
         bail!("`{name}` is {kind}; only rewards take --reference");
     }
-    let tool = match (tool, plugin.tools()) {
+    let tool = match (&trial.tool, plugin.tools()) {
         (Some(tool), _) => tool,
         (None, [only]) => &only.definition.name,
         (None, []) => bail!(
@@ -112,8 +108,8 @@ pub(super) fn work(
     };
     check_tool(plugin, tool)?;
     Ok(Work::Call {
-        tool: tool.to_owned(),
-        arguments,
+        tool: tool.clone(),
+        arguments: arguments(&trial.arguments)?,
     })
 }
 

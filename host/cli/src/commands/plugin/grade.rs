@@ -15,12 +15,24 @@ use rlf_tools::tool_manager::ToolManager;
 use serde_json::{Map, Value, json};
 
 use super::call::show_printed;
+use crate::arguments::Trial;
 
 /// The answer or trajectory to grade, from the command line.
 pub(super) struct Graded<'a> {
     pub(super) answer: Option<&'a str>,
     pub(super) reference: &'a str,
     pub(super) trajectory: Option<&'a Path>,
+}
+
+impl Trial {
+    /// What to grade, if there is a reference.
+    pub(super) fn graded(&self) -> Option<Graded<'_>> {
+        Some(Graded {
+            answer: self.answer.as_deref(),
+            reference: self.reference.as_deref()?,
+            trajectory: self.trajectory.as_deref(),
+        })
+    }
 }
 
 /// The circumstances of a grading outside a run.

@@ -40,7 +40,7 @@ pub(super) fn run(
         let report = json!({
             "plugin": plugin,
             "file": file,
-            "component": identity.path,
+            "component": identity.files.code(),
             "hash": identity.component.hash,
             "hash_before": granted.hash_before,
             "granted": granted.gates,
@@ -168,7 +168,7 @@ fn print(
         "{} [plugins.{plugin}] in {} is about {}",
         style("granted").green().bold(),
         file.display(),
-        identity.path.display()
+        identity.files.code().display()
     );
     match &granted.hash_before {
         Some(before) if before == hash => say!("hash    {before}, as before"),

@@ -94,7 +94,7 @@ pub(super) fn refused(
     as_json: bool,
 ) -> anyhow::Result<()> {
     let PluginIdentity {
-        path,
+        files,
         kind,
         component: info,
         manifest,
@@ -105,7 +105,7 @@ pub(super) fn refused(
             "name": problem.plugin,
             "problem": problem,
             "kind": kind,
-            "component": path,
+            "component": files.code(),
             "hash": info.hash,
             "bytes": info.size,
             "imports": info.imports,
@@ -127,7 +127,7 @@ pub(super) fn refused(
     );
     asked(&screen, info, manifest);
     granted(&screen, &configured);
-    component(&screen, path, &info.hash, &configured);
+    component(&screen, files.code(), &info.hash, &configured);
     screen.row("size", &bytes(info.size));
     Ok(())
 }

@@ -1,0 +1,115 @@
+//! A plugin that is loaded anew when its files have changed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use console::style;
+use rlf_plugins::files::{FileStamps, PluginFiles};
+use rlf_plugins::plugin::Plugin;
+use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
+
+use super::Found;
+use super::signature::signature;
+use crate::display::printable;
+
+/// A plugin with the tools that it may call.
+pub(super) struct Loaded {
+    pub(super) plugin: Arc<Plugin>,
+    pub(super) tools: ToolManager,
+}
+
+/// The plugin as its files were when they were last looked at.
+pub(super) struct Live<'a> {
+    find: &'a dyn Fn() -> anyhow::Result<Found>,
+    files: PluginFiles,
+    stamps: FileStamps,
+    /// True if only the results of calls are for standard output.
+    as_json: bool,
+    /// `None` if it did not load.
+    loaded: Option<Loaded>,
+}
+
+impl<'a> Live<'a> {
+    /// Loads the plugin and shows it. A plugin that does not load is shown with its problem, and is loaded again once
+    /// its files change. Fails if there is no such plugin.
+    pub(super) fn load(
+        find: &'a dyn Fn() -> anyhow::Result<Found>,
+        files: PluginFiles,
+        as_json: bool,
+    ) -> anyhow::Result<Self> {
+        let mut live = Self {
+            find,
+            stamps: files.stamps(),
+            files,
+            as_json,
+            loaded: None,
+        };
+        live.reload()?;
+        Ok(live)
+    }
+
+    pub(super) fn loaded(&self) -> Option<&Loaded> {
+        self.loaded.as_ref()
+    }
+
+    /// Loads the plugin anew if its files have changed, and shows it. Returns true if it did.
+    pub(super) fn refresh(&mut self) -> bool {
+        let now = self.files.stamps();
+        if now == self.stamps || !self.files.are_there() {
+            return false;
+        }
+        self.stamps = now;
+        if let Err(error) = self.reload() {
+            self.loaded = None;
+            self.show_refusal(&format!("{error:#}"));
+        }
+        true
+    }
+
+    fn reload(&mut self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        self.loaded = None;
+        match (self.find)()? {
+            Ok((registry, plugin)) => {
+                let tools = ToolManager::new(&registry, &ToolManagerConfig::default())?;
+                if !self.as_json {
+                    show(&plugin, began.elapsed());
+                }
+                self.loaded = Some(Loaded { plugin, tools });
+            }
+            Err(problem) => self.show_refusal(&problem.to_string()),
+        }
+        Ok(())
+    }
+
+    fn show_refusal(&self, why: &str) {
+        if self.as_json {
+            eprintln!("{} {why}", style("refused:").red().bold().for_stderr());
+        } else {
+            say!("{} {why}", style("refused:").red().bold());
+        }
+    }
+}
+
+fn show(plugin: &Plugin, took: Duration) {
+    say!(
+        "{} {}, ready in {:.1} s",
+        style(plugin.name()).cyan(),
+        plugin.kind().with_article(),
+        took.as_secs_f64()
+    );
+    list(plugin);
+}
+
+/// Lists the tools.
+pub(super) fn list(plugin: &Plugin) {
+    for tool in plugin.tools() {
+        let tool = &tool.definition;
+        let description = tool.description.lines().next().unwrap_or_default();
+        say!(
+            "  {}  {}",
+            printable(&signature(&tool.name, &tool.input_schema)),
+            style(printable(description)).dim()
+        );
+    }
+}
