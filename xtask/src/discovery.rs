@@ -80,7 +80,7 @@ fn crates(project: &Project, manifest: &Path, with_c: bool) -> Result<Vec<Guest>
     Ok(guests)
 }
 
-/// The crate, all its path dependencies, direct or not, and the inputs that all guests share.
+/// The crate, all its path dependencies, direct or not, what it includes, and the inputs that all guests share.
 fn inputs(root: &Path, package: &Package, packages: &[Package]) -> Vec<PathBuf> {
     let mut found = BTreeSet::from([package.folder()]);
     let mut open = vec![package];
@@ -95,6 +95,7 @@ fn inputs(root: &Path, package: &Package, packages: &[Package]) -> Vec<PathBuf> 
     let mut inputs: Vec<PathBuf> = found
         .into_iter()
         .map(|path| path.strip_prefix(root).unwrap_or(path).to_owned())
+        .chain(package.metadata.iter().flat_map(|own| own.inputs.clone()))
         .chain(SHARED_INPUTS.map(PathBuf::from))
         .collect();
     inputs.sort();
@@ -104,7 +105,7 @@ fn inputs(root: &Path, package: &Package, packages: &[Package]) -> Vec<PathBuf> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::Dependency;
+    use crate::metadata::{Dependency, OwnMetadata};
 
     fn package(folder: &str, depends_on: &[&str]) -> Package {
         Package {
@@ -120,21 +121,26 @@ mod tests {
                 })
                 .collect(),
             targets: Vec::new(),
+            metadata: None,
         }
     }
 
     #[test]
     fn the_sdk_and_its_macros_are_inputs_of_a_plugin() {
-        let packages = [
+        let mut packages = [
             package("plugins/adder", &["sdk/rust"]),
             package("sdk/rust", &["sdk/rust/macros"]),
             package("sdk/rust/macros", &[]),
             package("plugins/other", &[]),
         ];
+        packages[0].metadata = Some(OwnMetadata {
+            inputs: vec!["sdk/javascript/lib".into()],
+        });
         let inputs = inputs(Path::new("/rlf"), &packages[0], &packages);
         let has = |path: &str| inputs.contains(&path.into());
         assert!(has("plugins/adder") && has("sdk/rust") && has("sdk/rust/macros"));
         assert!(has("wit") && has("plugins/Cargo.lock") && has("rust-toolchain.toml"));
+        assert!(has("sdk/javascript/lib"));
         assert!(!has("plugins/other"));
     }
 }

@@ -33,6 +33,16 @@ pub struct Package {
     pub dependencies: Vec<Dependency>,
     /// Its build targets.
     pub targets: Vec<Target>,
+    /// What it says about itself for this program.
+    pub metadata: Option<OwnMetadata>,
+}
+
+/// `[package.metadata]`.
+#[derive(Debug, Default, Deserialize)]
+pub struct OwnMetadata {
+    /// Paths in the repository, outside the package's folder, of files that it includes.
+    #[serde(default)]
+    pub inputs: Vec<PathBuf>,
 }
 
 /// A dependency as declared.

@@ -205,6 +205,28 @@ impl Run<'_> {
             &mut guests::cargo_natively(self.project, "test", &with_c::workspace(self.project)),
             "see the failed test above; it runs without a sandbox, so a debugger works",
         )?;
+        let in_javascript = "test the JavaScript SDK natively";
+        let node = steps::output(
+            self.project
+                .command("node")
+                .args(["-p", "parseInt(process.versions.node) >= 20"]),
+        );
+        if node.is_ok_and(|answer| answer.trim() == "true") {
+            self.steps.run(
+                in_javascript,
+                self.project
+                    .command("node")
+                    .arg("--test")
+                    .arg(self.project.root().join("sdk/javascript/test")),
+                "see the failed test above; it runs under the machine's own Node",
+            )?;
+        } else {
+            self.skipped.add(
+                in_javascript,
+                "node is older than 20 or missing",
+                "install Node 20 or later",
+            );
+        }
         let version = steps::output(
             self.project
                 .command("python3")

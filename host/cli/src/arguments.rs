@@ -80,7 +80,7 @@ const MAX_COUNT: u64 = 1_000_000;
 /// The directory of plugins. In a group of commands, it is also accepted after the command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginDirectory {
-    /// Add a directory of plugins: every `*/plugin.toml`, `*.wasm` or `*.py` in it
+    /// Add a directory of plugins: every `*/plugin.toml`, `*.wasm`, `*.py` or `*.js` in it
     ///
     /// A plugin or tool in it replaces a shipped one of the same name. Shipped plugins are found beside the program, or
     /// in the directory named by RLF_PLUGINS. If RLF_PLUGINS is set but empty, no shipped plugins are used.

@@ -1,28 +1,27 @@
-//! Requests to Python files that an interpreter has loaded: environments, tools and rewards. plugins/python/README.md
+//! Requests to source files that an interpreter has loaded: environments, tools and rewards. plugins/python/README.md
 //! describes them. A request is a JSON text with a function and its arguments; the answer is JSON, or an error.
 
 use std::sync::Arc;
 
 use rlf_plugins::bindings::{code, interpreter, types};
 use rlf_plugins::plugin::Plugin;
+use rlf_plugins::script::ScriptLanguage;
 use rlf_sandbox::{CallReport, CallSpec, State, Stopped};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use wasmtime::component::InstancePre;
 
-use crate::language::PYTHON;
-
-/// The interpreter of a plugin that is a Python file.
+/// The interpreter of a plugin that is a source file.
 #[derive(Clone)]
-pub struct PythonFile {
+pub struct LoadedFile {
     indices: Arc<interpreter::GuestIndices>,
 }
 
 /// The answer to a request: JSON of a `T`, or the error of the file.
 pub type Answer<T> = Result<T, types::Error>;
 
-impl PythonFile {
+impl LoadedFile {
     /// Finds the interpreter's exports.
     pub fn find(component: &InstancePre<State>) -> wasmtime::Result<Self> {
         let indices = Arc::new(interpreter::GuestIndices::new(component)?);
@@ -39,12 +38,13 @@ impl PythonFile {
     ) -> CallReport<Answer<T>> {
         let indices = Arc::clone(&self.indices);
         let request = json!([what, arguments]).to_string();
+        let language = plugin.script_language().unwrap_or(ScriptLanguage::Python);
         let seed = spec.seed;
         let report = plugin.template().call(spec, move |store, instance| {
             Box::pin(async move {
                 let guest = indices.load(&mut *store, &instance)?;
                 let sessions = guest.session();
-                let opened = sessions.call_open(&mut *store, PYTHON, &[], &[], seed);
+                let opened = sessions.call_open(&mut *store, language.id(), &[], &[], seed);
                 let session = match opened.await? {
                     Ok(session) => session,
                     Err(error) => return Ok(Err(error)),
@@ -129,7 +129,7 @@ pub fn unwrapped(what: &str, value: &str) -> Answer<String> {
     })
 }
 
-/// An error, as Python words it.
+/// An error, as the file's loader words it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Failed {

@@ -8,7 +8,7 @@ use crate::gates::AVAILABLE;
 use crate::grants::PluginGrants;
 use crate::manifest::{GateName, PluginKind, PluginManifest};
 use crate::problem::{LoadRefusal, ProblemKind};
-use crate::python_file::PythonFile;
+use crate::script::ScriptFile;
 
 /// A plugin that may be loaded, with the grants that hold for this component.
 #[derive(Debug, PartialEq)]
@@ -18,14 +18,14 @@ pub(crate) struct Admitted {
     pub(crate) notices: Vec<String>,
 }
 
-/// Decides whether a component may be loaded under the name `alias`. `python_file` is the plugin's file if the component
+/// Decides whether a component may be loaded under the name `alias`. `script` is the plugin's file if the component
 /// is the interpreter that runs it.
 pub(crate) fn admit(
     alias: &str,
     manifest: &PluginManifest,
     grants: &PluginGrants,
     component: &ComponentInfo,
-    python_file: Option<&PythonFile>,
+    script: Option<&ScriptFile>,
 ) -> Result<Admitted, LoadRefusal> {
     grants.check().map_err(|error| {
         LoadRefusal::new(
@@ -34,7 +34,7 @@ pub(crate) fn admit(
             error.mend(),
         )
     })?;
-    let kind = match python_file {
+    let kind = match script {
         Some(file) => kind_of_file(alias, manifest, grants, file)?,
         None => kind(manifest, component)?,
     };
@@ -77,17 +77,20 @@ fn changed(alias: &str, grants: &PluginGrants, component: &ComponentInfo) -> Str
     )
 }
 
-/// The kind of a Python file. Refuses requests and grants that a Python file cannot use.
+/// The kind of a source file. Refuses requests and grants that a source file cannot use.
 fn kind_of_file(
     alias: &str,
     manifest: &PluginManifest,
     grants: &PluginGrants,
-    file: &PythonFile,
+    file: &ScriptFile,
 ) -> Result<PluginKind, LoadRefusal> {
     let Some(kind) = file.kind(manifest) else {
         return Err(LoadRefusal::new(
             ProblemKind::Manifest,
-            "a Python file is a tool or a reward, and plugin.toml says something else",
+            format!(
+                "a file in {} is a tool or a reward, and plugin.toml says something else",
+                file.language
+            ),
             "correct `kind`, or leave it out; an environment in Python is named in \
              `environment.servers` of an interpreter",
         ));
@@ -96,14 +99,21 @@ fn kind_of_file(
     if let Some(gate) = gates.find(|gate| !gate.is_behind_wasi()) {
         return Err(LoadRefusal::new(
             ProblemKind::Gates,
-            format!("a plugin in Python cannot use the gate `{}`", gate.as_str()),
+            format!(
+                "a plugin in {} cannot use the gate `{}`",
+                file.language,
+                gate.as_str()
+            ),
             "leave it out of plugin.toml, or write the plugin in Rust",
         ));
     }
     if grants.files.is_some() || grants.unsandboxed_host_directory.is_some() {
         return Err(LoadRefusal::new(
             ProblemKind::Grants,
-            "a plugin in Python has files of its own, in memory, for each call",
+            format!(
+                "a plugin in {} has files of its own, in memory, for each call",
+                file.language
+            ),
             format!("leave `files` and `unsandboxed_host_directory` out of [plugins.{alias}]"),
         ));
     }

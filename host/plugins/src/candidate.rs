@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rlf_sandbox::{ComponentFile, ComponentInfo};
 
 use crate::manifest::{PluginKind, PluginManifest};
-use crate::python_file::PythonFile;
+use crate::script::ScriptFile;
 
 /// A plugin that can be admitted.
 #[derive(Debug)]
@@ -15,16 +15,16 @@ pub(crate) struct Candidate {
     pub(crate) manifest: PluginManifest,
     /// The component: its own, or the interpreter's.
     pub(crate) component: ComponentFile,
-    /// The file of its component, or its Python file.
+    /// The file of its component, or its source file.
     pub(crate) code_path: PathBuf,
-    pub(crate) python_file: Option<PythonFile>,
+    pub(crate) script: Option<ScriptFile>,
 }
 
 impl Candidate {
     /// The hash of the plugin's code, with the imports and exports of the component that runs it.
     pub(crate) fn info(&self) -> ComponentInfo {
         let info = self.component.info().clone();
-        match &self.python_file {
+        match &self.script {
             Some(file) => ComponentInfo {
                 hash: file.hash(),
                 ..info
@@ -35,7 +35,7 @@ impl Candidate {
 
     /// The kind that its manifest says, or else that its code shows, if it shows one.
     pub(crate) fn kind(&self) -> Option<PluginKind> {
-        if let Some(file) = &self.python_file {
+        if let Some(file) = &self.script {
             return file.kind(&self.manifest);
         }
         let info = self.component.info();

@@ -8,7 +8,7 @@ use crate::grants::PluginGrants;
 use crate::job::{Job, plan};
 use crate::plugin::Plugin;
 use crate::problem::Problem;
-use crate::python_file::INTERPRETER;
+use crate::script::ScriptLanguage;
 
 /// The plugins of several directories.
 pub(crate) struct PluginDirectories {
@@ -61,9 +61,11 @@ impl PluginDirectories {
         problems: &mut Vec<Problem>,
     ) -> Vec<Job> {
         let mut jobs = plan(&self.directory, &self.all, grants_by_name, problems);
-        let interpreter = self.interpreter(grants_by_name);
+        let interpreters: BTreeMap<ScriptLanguage, PathBuf> = (ScriptLanguage::ALL.into_iter())
+            .filter_map(|language| Some((language, self.interpreter(language, grants_by_name)?)))
+            .collect();
         for job in &mut jobs {
-            job.interpreter.clone_from(&interpreter);
+            job.interpreters.clone_from(&interpreters);
         }
         for job in jobs.iter_mut().filter(|job| job.grants.path.is_none()) {
             if let Some(later) = self.later.get(job.place.name()) {
@@ -73,14 +75,18 @@ impl PluginDirectories {
         jobs
     }
 
-    /// The folder of the Python interpreter: the one that the configuration names, or the first of the directories.
-    fn interpreter(&self, grants_by_name: &BTreeMap<String, PluginGrants>) -> Option<PathBuf> {
-        let configured = grants_by_name.get(INTERPRETER);
+    /// The folder of a language's interpreter: the one that the configuration names, or the first of the directories.
+    fn interpreter(
+        &self,
+        language: ScriptLanguage,
+        grants_by_name: &BTreeMap<String, PluginGrants>,
+    ) -> Option<PathBuf> {
+        let configured = grants_by_name.get(language.id());
         if let Some(path) = configured.and_then(|grants| grants.path.clone()) {
             return Some(path);
         }
-        let place = (self.all.iter()).find(|place| place.name() == INTERPRETER)?;
-        let directory = self.later.get(INTERPRETER).unwrap_or(&self.directory);
+        let place = (self.all.iter()).find(|place| place.name() == language.id())?;
+        let directory = self.later.get(language.id()).unwrap_or(&self.directory);
         Some(place.path(directory))
     }
 }

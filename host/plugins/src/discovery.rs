@@ -1,4 +1,5 @@
-//! Contents of a plugin directory: every `*/plugin.toml`, and every bare `*.wasm` or `*.py` with defaults.
+//! Contents of a plugin directory: every `*/plugin.toml`, and every bare `*.wasm`, `*.py` or `*.js` with
+//! defaults.
 //!
 //! Files are opened through a handle on the directory that cannot be left. The open itself refuses a symlink that leads
 //! outside, so no check before it is needed.
@@ -13,7 +14,7 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 
 use crate::manifest::{MANIFEST_FILE, MAX_MANIFEST_BYTES, PluginManifest, is_valid_name};
 use crate::problem::{Problem, ProblemKind};
-use crate::python_file::{self, PythonFile};
+use crate::script::{self, ScriptFile, ScriptLanguage};
 
 /// Maximum size of a component, in bytes. A larger one is refused unread. A Python interpreter with its standard
 /// library is about 30 MB.
@@ -22,11 +23,11 @@ pub const MAX_COMPONENT_BYTES: u64 = 128 * 1024 * 1024;
 /// A plugin that was found. Its manifest is read and its component is open, but none of its code has run.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// Its folder, or its bare `.wasm` or `.py`.
+    /// Its folder, or its bare component or source file.
     pub(crate) path: PathBuf,
     pub(crate) manifest: PluginManifest,
     pub(crate) code: Code,
-    /// The file of its component, or its Python file.
+    /// The file of its component, or its source file.
     pub(crate) code_path: PathBuf,
 }
 
@@ -35,8 +36,8 @@ pub(crate) struct Found {
 pub(crate) enum Code {
     /// A component: open for reading, and at most [`MAX_COMPONENT_BYTES`] long when it was opened.
     Component(File),
-    /// A Python file, which the interpreter's component runs.
-    Python(PythonFile),
+    /// A source file, which the component of its language's interpreter runs.
+    Script(ScriptFile),
 }
 
 /// The place of a candidate in a directory.
@@ -51,9 +52,10 @@ impl Place {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Folder(name) => name,
-            Self::Bare(file) => (file.strip_suffix(".wasm"))
-                .or_else(|| file.strip_suffix(".py"))
-                .unwrap_or(file),
+            Self::Bare(file) => match file.rsplit_once('.') {
+                Some((stem, _)) if is_code(file) => stem,
+                _ => file,
+            },
         }
     }
 
@@ -90,7 +92,7 @@ pub(crate) fn places(directory: &Dir) -> std::io::Result<Vec<Place>> {
             if has_manifest || !code_in(directory, &name).is_empty() {
                 places.push(Place::Folder(name));
             }
-        } else if has_extension(&name, "wasm") || python_file::is_plugin(&name) {
+        } else if is_component(&name) || script::is_plugin(&name) {
             places.push(Place::Bare(name));
         } else if directory
             .symlink_metadata(&name)
@@ -104,8 +106,8 @@ pub(crate) fn places(directory: &Dir) -> std::io::Result<Vec<Place>> {
     Ok(places)
 }
 
-/// The files of a folder that can be its plugin's code, sorted: every `.wasm` file, and the `.py` file with the
-/// folder's name.
+/// The files of a folder that can be its plugin's code, sorted: every component, and the source files with the folder's
+/// name.
 fn code_in(directory: &Dir, folder: &str) -> Vec<String> {
     let Ok(entries) = directory
         .open_dir(folder)
@@ -115,16 +117,25 @@ fn code_in(directory: &Dir, folder: &str) -> Vec<String> {
     };
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| has_extension(name, "wasm") || name.strip_suffix(".py") == Some(folder))
+        .filter(|name| is_component(name) || (is_code(name) && stem(name) == Some(folder)))
         .collect();
     names.sort();
     names
 }
 
-fn has_extension(name: &str, extension: &str) -> bool {
+fn is_component(name: &str) -> bool {
     Path::new(name)
         .extension()
-        .is_some_and(|found| found == extension)
+        .is_some_and(|found| found == "wasm")
+}
+
+/// True for the name of a component or of a source file.
+fn is_code(name: &str) -> bool {
+    is_component(name) || ScriptLanguage::of(Path::new(name)).is_some()
+}
+
+fn stem(name: &str) -> Option<&str> {
+    Path::new(name).file_stem()?.to_str()
 }
 
 /// Finds the place of a plugin that the operator names by path: the directory to open, and the place in it. Links in a
@@ -192,12 +203,12 @@ pub(crate) fn read(
     };
     // Without the `.` that stands for the folder itself.
     let code_path: PathBuf = path.join(&file).components().collect();
-    let code = if python_file::is_python(&code_path) {
+    let code = if let Some(language) = ScriptLanguage::of(&code_path) {
         let folder = match place {
             Place::Bare(_) => None,
             Place::Folder(folder) => Some(folder.as_str()),
         };
-        python_file(directory, &file, folder).map(Code::Python)
+        read_script(language, directory, &file, folder).map(Code::Script)
     } else {
         open_bounded(directory, &file, MAX_COMPONENT_BYTES).map(Code::Component)
     };
@@ -210,22 +221,23 @@ pub(crate) fn read(
     })
 }
 
-/// Reads a Python file, and the others of its folder. A bare file has none.
-fn python_file(
+/// Reads a source file, and the others of its folder. A bare file has none.
+fn read_script(
+    language: ScriptLanguage,
     directory: &Dir,
     file: &str,
     folder: Option<&str>,
-) -> Result<PythonFile, (String, &'static str)> {
+) -> Result<ScriptFile, (String, &'static str)> {
     let text = |file: &str| {
-        let bytes = read_bounded(directory, file, python_file::MAX_FILE_BYTES)?;
+        let bytes = read_bounded(directory, file, script::MAX_FILE_BYTES)?;
         let text = String::from_utf8(bytes);
         text.map_err(|_| (format!("{file} is not UTF-8"), "save it as UTF-8"))
     };
     let name = file.rsplit('/').next().unwrap_or(file);
     let mut beside = BTreeMap::new();
     if let Some(folder) = folder {
-        let names = python_file::files_beside(directory, folder, name).map_err(|count| {
-            let what = format!("the folder has {count} Python files");
+        let names = script::files_beside(language, directory, folder, name).map_err(|count| {
+            let what = format!("the folder has {count} files in {language}");
             (what, "keep only those that the plugin imports")
         })?;
         for name in names {
@@ -233,7 +245,7 @@ fn python_file(
             beside.insert(name, source);
         }
     }
-    Ok(PythonFile::new(name, text(file)?, beside))
+    Ok(ScriptFile::new(language, name, text(file)?, beside))
 }
 
 /// Reads the manifest of a folder; without one, the default applies.
@@ -279,22 +291,25 @@ fn code_file(
         {
             return Err((
                 format!("`component = {named:?}` is not a file name"),
-                "name a .wasm or .py file in the plugin's own folder, without a path",
+                "name a component or a source file in the plugin's own folder, without a path",
             ));
         }
         return Ok(named.clone());
     }
     let mut found = code_in(directory, folder);
-    let python = format!("{name}.py");
-    if folder == "." && directory.symlink_metadata(&python).is_ok() {
-        found.push(python);
+    if folder == "." {
+        let extensions = ScriptLanguage::ALL.iter();
+        let scripts = extensions
+            .flat_map(|language| language.extensions())
+            .map(|extension| format!("{name}.{extension}"));
+        found.extend(scripts.filter(|file| directory.symlink_metadata(file).is_ok()));
     }
     let default = format!("{name}.wasm");
     match found.len() {
         _ if found.contains(&default) => Ok(default),
         1 => Ok(found.remove(0)),
         0 => Err((
-            "there is no .wasm file, and no .py file with the folder's name".into(),
+            "there is no .wasm file, and no .py or .js file with the folder's name".into(),
             "build the plugin, or copy its component here",
         )),
         _ => Err((
@@ -442,7 +457,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "there is no .wasm file, and no .py file with the folder's name",
+                "there is no .wasm file, and no .py or .js file with the folder's name",
                 "`component = \"../a/x.wasm\"` is not a file name",
                 "there are several components: x.wasm, y.wasm",
                 "./d/plugin.toml:1:1: unknown key `knid`; did you mean `kind`?",

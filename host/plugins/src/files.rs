@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::manifest::MANIFEST_FILE;
-use crate::python_file;
+use crate::script;
 
 /// Where the files of a plugin are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl PluginFiles {
             let metadata = fs::metadata(path).ok()?;
             Some((metadata.ino(), metadata.len(), metadata.modified().ok()?))
         };
-        let mut files = python_file::watched(&self.code);
+        let mut files = script::watched(&self.code);
         files.push(self.path.join(MANIFEST_FILE));
         FileStamps(files.iter().map(|path| stamp(path)).collect())
     }

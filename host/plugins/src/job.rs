@@ -18,7 +18,7 @@ use crate::loading;
 use crate::manifest::is_valid_name;
 use crate::plugin::Plugin;
 use crate::problem::{BUILD_SHIPPED, LoadRefusal, Problem, ProblemKind};
-use crate::python_file;
+use crate::script::ScriptLanguage;
 
 /// Maximum number of threads that load plugins: each may hold a component that is being compiled.
 const MAX_LOADERS: usize = 4;
@@ -32,8 +32,8 @@ pub(crate) struct Job {
     pub(crate) grants: PluginGrants,
     /// True if the operator's configuration mentions it.
     pub(crate) is_named: bool,
-    /// The folder of the Python interpreter, which runs plugins that are Python files.
-    pub(crate) interpreter: Option<PathBuf>,
+    /// The folders of the interpreters, which run plugins that are source files.
+    pub(crate) interpreters: BTreeMap<ScriptLanguage, PathBuf>,
 }
 
 impl Job {
@@ -83,9 +83,9 @@ impl Job {
             plugin: self.alias.clone(),
             ..problem
         })?;
-        let (component, python_file) = match found.code {
+        let (component, script) = match found.code {
             Code::Component(component) => (component, None),
-            Code::Python(file) => (self.interpreter()?, Some(file)),
+            Code::Script(file) => (self.interpreter(file.language)?, Some(file)),
         };
         let component = ComponentFile::read(component, MAX_COMPONENT_BYTES)
             .map_err(|error| LoadRefusal::from(&error).about(&self.alias, &found.code_path))?;
@@ -94,29 +94,29 @@ impl Job {
             manifest: found.manifest,
             component,
             code_path: found.code_path,
-            python_file,
+            script,
         })
     }
 
-    /// Opens the component of the Python interpreter.
-    fn interpreter(&self) -> Result<File, Problem> {
+    /// Opens the component of the interpreter of `language`.
+    fn interpreter(&self, language: ScriptLanguage) -> Result<File, Problem> {
         let problem = |what: String, mend: &str| Problem {
             plugin: self.alias.clone(),
             path: self.path(),
             kind: ProblemKind::File,
-            what: format!("the Python interpreter, which runs it, cannot be used: {what}"),
+            what: format!("the {language} interpreter, which runs it, cannot be used: {what}"),
             mend: mend.to_owned(),
         };
-        let Some(folder) = &self.interpreter else {
+        let Some(folder) = self.interpreters.get(&language) else {
             return Err(problem("there is none".to_owned(), BUILD_SHIPPED));
         };
         let directory = discovery::open(folder)
             .map_err(|error| problem(error.to_string(), "correct the path"))?;
         let place = Place::Folder(".".to_owned());
-        let found = discovery::read(&directory, folder, &place, python_file::INTERPRETER);
+        let found = discovery::read(&directory, folder, &place, language.id());
         match found.map(|found| found.code) {
             Ok(Code::Component(component)) => Ok(component),
-            Ok(Code::Python(_)) => Err(problem("it is no component".to_owned(), BUILD_SHIPPED)),
+            Ok(Code::Script(_)) => Err(problem("it is no component".to_owned(), BUILD_SHIPPED)),
             Err(error) => Err(problem(error.what, &error.mend)),
         }
     }
@@ -161,7 +161,7 @@ pub(crate) fn plan(
             place,
             grants: grants.clone(),
             is_named: true,
-            interpreter: None,
+            interpreters: BTreeMap::new(),
         };
         if let Some(path) = &grants.path {
             if grants.enabled {
@@ -213,7 +213,7 @@ pub(crate) fn plan(
                 place: place.clone(),
                 grants: PluginGrants::default(),
                 is_named: false,
-                interpreter: None,
+                interpreters: BTreeMap::new(),
             }),
     );
     jobs.sort_by(|a, b| (&a.alias, a.path()).cmp(&(&b.alias, b.path())));

@@ -37,9 +37,9 @@ pub trait KindLoader: Sync {
         max_memory_bytes: u64,
     ) -> Result<LoadPlan, LoadRefusal>;
 
-    /// Like [`plan`](Self::plan), for a plugin of this kind that is a Python file: the component is the interpreter's.
-    /// `None` if a Python file cannot be of this kind.
-    fn plan_for_python(&self, grants: &PluginGrants) -> Option<LoadPlan> {
+    /// Like [`plan`](Self::plan), for a plugin of this kind that is a source file: the component is the interpreter's.
+    /// `None` if a source file cannot be of this kind.
+    fn plan_for_script(&self, grants: &PluginGrants) -> Option<LoadPlan> {
         let _ = grants;
         None
     }
@@ -83,8 +83,8 @@ impl LoadPlan {
 /// Looks up the functions of an interface in a component.
 pub type FindIndices<T> = fn(&InstancePre<State>) -> wasmtime::Result<T>;
 
-/// Looks up the exports of the Python interpreter.
-pub type FindInPython = fn(&InstancePre<State>) -> wasmtime::Result<Arc<dyn Exports>>;
+/// Looks up the exports of an interpreter.
+pub type FindInInterpreter = fn(&InstancePre<State>) -> wasmtime::Result<Arc<dyn Exports>>;
 
 /// The interface that the components of one kind export.
 pub trait Interface: Sync + 'static {
@@ -100,9 +100,9 @@ pub trait Interface: Sync + 'static {
     /// Looks up the functions in a component.
     const FIND: FindIndices<Self::Indices>;
 
-    /// Looks up the exports of the Python interpreter, for a plugin of this kind that is a Python file. `None` if a
-    /// Python file cannot be of this kind.
-    const FIND_IN_PYTHON: Option<FindInPython> = None;
+    /// Looks up the exports of an interpreter, for a plugin of this kind that is a source file. `None` if a source file
+    /// cannot be of this kind.
+    const FIND_IN_INTERPRETER: Option<FindInInterpreter> = None;
 
     /// See [`Exports::list`].
     fn list(
@@ -133,8 +133,8 @@ impl<I: Interface> KindLoader for I {
         }))
     }
 
-    fn plan_for_python(&self, grants: &PluginGrants) -> Option<LoadPlan> {
-        let find = I::FIND_IN_PYTHON?;
+    fn plan_for_script(&self, grants: &PluginGrants) -> Option<LoadPlan> {
+        let find = I::FIND_IN_INTERPRETER?;
         Some(LoadPlan {
             // The interpreter keeps its files below the root.
             files: Some(grants.programs.files()),

@@ -16,7 +16,7 @@
 //! | the operator's grants | [`grants`], [`programs`], [`python_environment`] |
 //! | finding, admitting and loading plugins | [`discovery`], `directories`, `candidate`, `admission`, `job`, `loading`, [`registry`] |
 //! | adding a kind of plugin | [`kind::KindLoader`], [`kind::Interface`], [`plugin::Exports`] |
-//! | plugins that are one Python file | `python_file` |
+//! | plugins that are one source file | [`script`] |
 //! | replacing plugins while calls run | [`follower`] |
 //! | the reason why a plugin was not loaded | [`problem`] |
 //! | a loaded plugin, and the text it printed | [`plugin`] |
@@ -70,10 +70,10 @@ pub mod plugin;
 pub mod problem;
 pub mod programs;
 pub mod python_environment;
-mod python_file;
 pub mod registry;
 pub mod report;
 pub mod safe_text;
 pub mod schema;
+pub mod script;
 pub mod seed;
 pub mod turn;

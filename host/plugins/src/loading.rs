@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use rlf_sandbox::{ComponentSource, Grants, InitMode, LoadRequest, RealSources, Sandbox};
+use rlf_sandbox::{
+    ComponentSource, Grants, InitMode, LoadError, LoadRequest, RealSources, Sandbox,
+};
 
 use crate::admission::admit;
 use crate::candidate::Candidate;
@@ -26,9 +28,9 @@ pub(crate) fn load(
 ) -> Result<Plugin, Problem> {
     let (path, code_path) = (candidate.path.clone(), candidate.code_path.clone());
     let problem = |path: &Path, refusal: LoadRefusal| refusal.about(alias, path);
-    let python_file = candidate.python_file.as_ref();
+    let script = candidate.script.as_ref();
     let info = candidate.info();
-    let admitted = admit(alias, &candidate.manifest, grants, &info, python_file)
+    let admitted = admit(alias, &candidate.manifest, grants, &info, script)
         .map_err(|refusal| problem(&path, refusal))?;
     let grants = &admitted.grants;
     let loader = (kinds.iter().find(|loader| loader.kind() == admitted.kind)).ok_or_else(|| {
@@ -51,16 +53,16 @@ pub(crate) fn load(
         let refusal = LoadRefusal::new(ProblemKind::Grants, what, mend);
         return Err(problem(&path, refusal));
     }
-    let plan = match python_file {
-        Some(_) => loader.plan_for_python(grants).ok_or_else(|| {
-            let what = format!("{} cannot be a Python file", admitted.kind.with_article());
+    let plan = match script {
+        Some(_) => loader.plan_for_script(grants).ok_or_else(|| {
+            let what = format!("{} cannot be a source file", admitted.kind.with_article());
             LoadRefusal::new(ProblemKind::Component, what, "")
         }),
         None => loader.plan(alias, grants, sandbox.pools().max_memory_bytes),
     };
     let plan = plan.map_err(|refusal| problem(&path, refusal))?;
     let mut config = grants.effective_config(&candidate.manifest);
-    if let Some(file) = python_file {
+    if let Some(file) = script {
         config = file.init_config(&config);
     }
     let environment_hash = plan.environment.map(|files| {
@@ -88,7 +90,7 @@ pub(crate) fn load(
     };
     let template = sandbox
         .load(&request)
-        .map_err(|error| problem(&code_path, (&error).into()))?;
+        .map_err(|error| problem(&code_path, unprepared(&error, script.is_some())))?;
     let exports = (plan.exports)(template.instance_pre()).map_err(|error| {
         let what = format!(
             "the component does not export {} as the contract has it: {error:#}",
@@ -99,7 +101,7 @@ pub(crate) fn load(
             LoadRefusal::new(ProblemKind::Component, what, "build it against wit/"),
         )
     })?;
-    let loads_files = environment_hash.is_some() || python_file.is_some();
+    let loads_files = environment_hash.is_some() || script.is_some();
     let mut plugin = Plugin::new(alias.to_owned(), candidate, admitted, template, exports);
     plugin.environment_hash = environment_hash;
     ask(&mut plugin).map_err(|refusal| problem(&code_path, refusal))?;
@@ -113,6 +115,17 @@ pub(crate) fn load(
         );
     }
     Ok(plugin)
+}
+
+/// The refusal of a component that could not be prepared. What a source file raised, with its line, says enough.
+fn unprepared(error: &LoadError, is_script: bool) -> LoadRefusal {
+    match error {
+        LoadError::Init { reason, .. } if is_script => {
+            let raised = reason.strip_prefix("invalid arguments: ");
+            LoadRefusal::new(ProblemKind::Init, raised.unwrap_or(reason), "")
+        }
+        error => error.into(),
+    }
 }
 
 /// The reason to refuse grants that are only for interpreters, if a plugin of another kind has them.

@@ -23,7 +23,7 @@ use crate::manifest::{GateName, PluginKind, PluginManifest};
 use crate::offered_tools::LoadedTool;
 use crate::outcome::CallEnd;
 use crate::problem::LoadRefusal;
-use crate::python_file::PythonFile;
+use crate::script::ScriptLanguage;
 
 /// The exports of a loaded plugin. The crate of its kind implements this trait. The methods are those that the core and
 /// the crates of other kinds need.
@@ -72,7 +72,7 @@ pub struct ToolList {
 pub struct Plugin {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
-    /// The file of its component, or its Python file.
+    /// The file of its component, or its source file.
     pub(crate) code_path: PathBuf,
     pub(crate) manifest: PluginManifest,
     pub(crate) grants: PluginGrants,
@@ -84,9 +84,9 @@ pub struct Plugin {
     /// True if the operator's configuration mentions it.
     pub(crate) is_named: bool,
     pub(crate) environment_hash: Option<String>,
-    /// The first line of a Python file's docstring.
-    docstring: Option<String>,
-    /// BLAKE3 of its code: of the component as its author built it, or of its Python files.
+    /// The language of its source file, and what the file says about itself.
+    script: Option<(ScriptLanguage, Option<String>)>,
+    /// BLAKE3 of its code: of the component as its author built it, or of its source files.
     hash: String,
     identity: String,
     last_trap: Mutex<Option<String>>,
@@ -132,7 +132,7 @@ impl Plugin {
             path,
             manifest,
             code_path,
-            python_file,
+            script,
             ..
         } = candidate;
         let Admitted {
@@ -141,8 +141,7 @@ impl Plugin {
             notices,
         } = admitted;
         let config = grants.effective_config(&manifest).to_string();
-        let docstring = python_file.as_ref().and_then(PythonFile::docstring);
-        let code = match python_file {
+        let code = match &script {
             Some(_) => format!("{hash}+{}", template.info().hash),
             None => hash.clone(),
         };
@@ -164,7 +163,7 @@ impl Plugin {
             tools: Vec::new(),
             is_named: false,
             environment_hash: None,
-            docstring,
+            script: script.map(|file| (file.language, file.description())),
             hash,
             identity,
             last_trap: Mutex::default(),
@@ -188,12 +187,12 @@ impl Plugin {
         self.kind() == PluginKind::Environment || self.grants.environment.is_some()
     }
 
-    /// Its folder, or its bare `.wasm` or `.py`.
+    /// Its folder, or its bare component or source file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// BLAKE3 of its code, hexadecimal: of the component as its author built it, or of its Python files.
+    /// BLAKE3 of its code, hexadecimal: of the component as its author built it, or of its source files.
     pub fn hash(&self) -> &str {
         &self.hash
     }
@@ -246,10 +245,16 @@ impl Plugin {
         &self.notices
     }
 
-    /// A description for people, in one sentence: the manifest's, or the first line of a Python file's docstring.
+    /// The language of its source file; `None` if it is a component.
+    pub fn script_language(&self) -> Option<ScriptLanguage> {
+        self.script.as_ref().map(|(language, _)| *language)
+    }
+
+    /// A description for people, in one sentence: the manifest's, or the first line of a source file's docstring or
+    /// comment.
     pub fn description(&self) -> &str {
-        match (&self.manifest.description, &self.docstring) {
-            (described, Some(docstring)) if described.is_empty() => docstring,
+        match (&self.manifest.description, &self.script) {
+            (described, Some((_, Some(own)))) if described.is_empty() => own,
             (described, _) => described,
         }
     }

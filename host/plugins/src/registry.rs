@@ -17,7 +17,7 @@ use crate::kind::Kinds;
 use crate::manifest::{PluginKind, PluginManifest};
 use crate::plugin::Plugin;
 use crate::problem::{BUILD_SHIPPED, Problem, ProblemKind};
-use crate::python_file::INTERPRETER;
+use crate::script::ScriptLanguage;
 
 /// The plugins of a run, and the problems of those that were not loaded.
 pub struct Registry {
@@ -144,8 +144,8 @@ impl Registry {
             .filter_map(|plugin| Some((plugin, self.jobs.get(plugin.name())?)))
     }
 
-    /// Loads one plugin by its path: a folder, or a bare `.wasm` or `.py`. Its name is that of the folder or the file.
-    /// The first of `directories` that has the Python interpreter provides it for a Python file.
+    /// Loads one plugin by its path: a folder, or a bare component or source file. Its name is that of the folder or the
+    /// file. The first of `directories` that has the interpreter of a source file provides it.
     pub fn load_one(
         path: &Path,
         directories: &[PathBuf],
@@ -160,10 +160,12 @@ impl Registry {
             place,
             grants: grants.clone(),
             is_named: true,
-            interpreter: directories
-                .iter()
-                .map(|directory| directory.join(INTERPRETER))
-                .find(|folder| folder.is_dir()),
+            interpreters: (ScriptLanguage::ALL.into_iter())
+                .filter_map(|language| {
+                    let mut folders = (directories.iter()).map(|one| one.join(language.id()));
+                    Some((language, folders.find(|folder| folder.is_dir())?))
+                })
+                .collect(),
         };
         job.alias = job.own_name();
         job.run_on_own_thread(kinds, sandbox).map(Arc::new)

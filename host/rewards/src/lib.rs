@@ -16,7 +16,7 @@
 //! | the request to a plugin | [`grading`], `guest_trajectory` |
 //! | scores and exclusions | [`rlf_dialogue::score`] |
 //! | errors of a `[rewards]` table | [`error`] |
-//! | rewards in a Python file | `python` |
+//! | rewards in a source file | `script` |
 //! | loading and calling a reward plugin, for the core | `loader`: [`RewardLoader`] |
 //!
 //! ```no_run
@@ -44,9 +44,9 @@ mod formula;
 pub mod grading;
 mod guest_trajectory;
 mod loader;
-mod python;
 pub mod reward;
 pub mod reward_stack;
 pub mod rewards_config;
+mod script;
 
 pub use self::loader::RewardLoader;

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use rlf_interpreters::requests::PythonFile;
+use rlf_interpreters::requests::LoadedFile;
 use rlf_plugins::bindings::reward;
 use rlf_plugins::gates::Nesting;
-use rlf_plugins::kind::{FindInPython, FindIndices, Interface};
+use rlf_plugins::kind::{FindInInterpreter, FindIndices, Interface};
 use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::plugin::{Plugin, ToolList};
 use rlf_plugins::problem::{LoadRefusal, ProblemKind};
 use rlf_sandbox::{CallSpec, Pool, Stopped};
 
 use crate::grading::{GradingRequest, GradingResult};
-use crate::python::{self, PythonRewards};
+use crate::script::{self, ScriptRewards};
 
 type RewardIndices = Arc<reward::GuestIndices>;
 
@@ -25,8 +25,8 @@ impl Interface for RewardLoader {
     const POOL: Pool = Pool::Calls;
     type Indices = reward::GuestIndices;
     const FIND: FindIndices<reward::GuestIndices> = reward::GuestIndices::new;
-    const FIND_IN_PYTHON: Option<FindInPython> =
-        Some(|component| Ok(Arc::new(PythonRewards(PythonFile::find(component)?))));
+    const FIND_IN_INTERPRETER: Option<FindInInterpreter> =
+        Some(|component| Ok(Arc::new(ScriptRewards(LoadedFile::find(component)?))));
 
     /// Creates an instance and looks up its functions. Only then is it known whether they have the contract's types.
     async fn list(
@@ -62,8 +62,8 @@ pub(crate) async fn grade(
         context: nesting.map(|nesting| nesting as _),
         ..CallSpec::default()
     };
-    if let Some(file) = plugin.exports::<PythonFile>() {
-        return python::grade(file, plugin, request, spec).await;
+    if let Some(file) = plugin.exports::<LoadedFile>() {
+        return script::grade(file, plugin, request, spec).await;
     }
     let Some(indices) = plugin.exports::<RewardIndices>() else {
         return Err(Stopped::unavailable("the plugin is no reward"));

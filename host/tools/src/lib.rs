@@ -12,7 +12,7 @@
 //! | kept results of deterministic tools | `result_cache` |
 //! | files that calls leave behind | `outputs` |
 //! | loading and calling a tool plugin, for the core | `loader`: [`ToolLoader`] |
-//! | tools in a Python file | `python` |
+//! | tools in a source file | `script` |
 //! | schemas, arguments, ends of calls | [`rlf_plugins::schema`], [`rlf_plugins::arguments`], [`rlf_plugins::outcome`] |
 //!
 //! ```no_run
@@ -44,8 +44,8 @@
 
 mod loader;
 mod outputs;
-mod python;
 mod result_cache;
+mod script;
 mod tool;
 pub mod tool_manager;
 

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use rlf_interpreters::requests::PythonFile;
+use rlf_interpreters::requests::LoadedFile;
 use rlf_plugins::bindings::tool;
-use rlf_plugins::kind::{FindInPython, FindIndices, Interface};
+use rlf_plugins::kind::{FindInInterpreter, FindIndices, Interface};
 use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::outcome::CallEnd;
 use rlf_plugins::plugin::{Plugin, ToolList, ToolRequest};
 use rlf_plugins::problem::{LoadRefusal, ProblemKind};
 use rlf_sandbox::{CallSpec, FilesReport, Pool};
 
-use crate::python::PythonTools;
+use crate::script::ScriptTools;
 
 /// The exports of a tool plugin, as returned by [`Plugin::exports`].
 pub type ToolIndices = Arc<tool::GuestIndices>;
@@ -25,8 +25,8 @@ impl Interface for ToolLoader {
     const POOL: Pool = Pool::Calls;
     type Indices = tool::GuestIndices;
     const FIND: FindIndices<tool::GuestIndices> = tool::GuestIndices::new;
-    const FIND_IN_PYTHON: Option<FindInPython> =
-        Some(|component| Ok(Arc::new(PythonTools(PythonFile::find(component)?))));
+    const FIND_IN_INTERPRETER: Option<FindInInterpreter> =
+        Some(|component| Ok(Arc::new(ScriptTools(LoadedFile::find(component)?))));
 
     async fn list(indices: ToolIndices, plugin: &Plugin) -> Result<Option<ToolList>, LoadRefusal> {
         let mend = "mend the plugin's list-tools".to_owned();

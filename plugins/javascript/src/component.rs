@@ -15,6 +15,7 @@ use crate::{
     },
     engine::{self, Ended, Engine, Fault},
     files::{Refused, normalize},
+    host::message,
 };
 
 pub(crate) struct Component;
@@ -26,12 +27,11 @@ thread_local! {
 
 impl lifecycle::Guest for Component {
     fn init(config: String) -> Result<(), Error> {
+        let engine = Engine::new().map_err(Error::Internal)?;
         if config.trim() != "{}" {
-            return Err(Error::InvalidArguments(
-                "configuration: this interpreter has none; leave its `config` out".to_owned(),
-            ));
+            engine.configure(&config).map_err(Error::InvalidArguments)?;
         }
-        ENGINE.set(Some(Engine::new().map_err(Error::Internal)?));
+        ENGINE.set(Some(engine));
         Ok(())
     }
 }
@@ -108,6 +108,14 @@ impl GuestSession for Notebook {
     }
 
     fn execute(&self, code: String, limits: Limits) -> Result<Cell, Error> {
+        if self.engine.has_plugin() {
+            let (ended, value) = self.engine.request(&code);
+            return Ok(Cell {
+                outcome: outcome(ended),
+                value,
+                displays: Vec::new(),
+            });
+        }
         self.cells.set(self.cells.get() + 1);
         self.engine
             .state()
@@ -151,15 +159,7 @@ fn known(language: &str) -> Result<(), Error> {
 
 /// Turns an error into an exception, where the contract allows only exceptions.
 fn refused(error: Error) -> code::Exception {
-    let message = match error {
-        Error::InvalidArguments(text)
-        | Error::NotFound(text)
-        | Error::Denied(text)
-        | Error::Exhausted(text)
-        | Error::Unavailable(text)
-        | Error::Internal(text) => text,
-        Error::Cancelled => "cancelled".to_owned(),
-    };
+    let message = message(error);
     code::Exception {
         kind: "Error".to_owned(),
         traceback: format!("Error: {message}\n"),

@@ -1,7 +1,7 @@
 //! The engine, its functions for the prelude, and its loop: a task, then the promises that it left, then the next
 //! task.
 
-use std::rc::Rc;
+use std::{cell::OnceCell, rc::Rc};
 
 use rquickjs::{
     Array, Context, Ctx, Error, Exception, FromJs, Function, IntoJs, Module, Object, Persistent,
@@ -69,6 +69,8 @@ pub(crate) struct Program<'a> {
 pub(crate) struct Engine {
     context: Context,
     hooks: Persistent<Object<'static>>,
+    /// The functions that answer requests, if a plugin is loaded.
+    plugin: OnceCell<Persistent<Object<'static>>>,
     state: Rc<State>,
 }
 
@@ -107,8 +109,58 @@ impl Engine {
         Ok(Box::leak(Box::new(Self {
             context,
             hooks,
+            plugin: OnceCell::new(),
             state,
         })))
+    }
+
+    /// Takes the configuration of `init`: the file of a plugin, under `plugin`. An error says what is wrong with it.
+    pub(crate) fn configure(&self, config: &str) -> std::result::Result<(), String> {
+        self.state.is_plugin.set(true);
+        self.state.started.set(true);
+        let wrong = self.with(|run| {
+            run.hook::<_, ()>("plugin", ())
+                .map_err(|error| run.fatal(error))?;
+            let module = Module::import(&run.ctx, modules::PLUGIN);
+            let module: Object = run.awaited(module)?;
+            let loaded = (module.get::<_, Function>("load"))
+                .and_then(|load| load.call::<_, Promise>((run.hooks.clone(), config)));
+            let wrong: String = run.awaited(loaded)?;
+            let module = Persistent::save(&run.ctx, module);
+            self.plugin.set(module).map_err(|_| Ended::Completed)?;
+            Ok(wrong)
+        });
+        match wrong {
+            Ok(wrong) if wrong.is_empty() => Ok(()),
+            Ok(wrong) => Err(wrong),
+            Err(Ended::Raised(fault) | Ended::Rejected(fault)) => {
+                Err(format!("{}: {}", fault.kind, fault.message))
+            }
+            Err(Ended::Exited(code)) => Err(format!("it called process.exit({code})")),
+            Err(Ended::Completed) => Err("it was loaded twice".to_owned()),
+        }
+    }
+
+    /// True if this engine has loaded a plugin, and answers requests.
+    pub(crate) fn has_plugin(&self) -> bool {
+        self.plugin.get().is_some()
+    }
+
+    /// Answers a request to the plugin. Returns how it ended, and the answer.
+    pub(crate) fn request(&self, text: &str) -> (Ended, Option<String>) {
+        let answer = self.with(|run| {
+            let Some(plugin) = self.plugin.get() else {
+                return Err(Ended::Completed);
+            };
+            let answer = (plugin.clone().restore(&run.ctx))
+                .and_then(|plugin| plugin.get::<_, Function>("request"))
+                .and_then(|request| request.call::<_, Promise>((text,)));
+            run.awaited(answer)
+        });
+        match answer {
+            Ok(answer) => (Ended::Completed, Some(answer)),
+            Err(ended) => (ended, None),
+        }
     }
 
     pub(crate) fn state(&self) -> &State {
@@ -239,6 +291,39 @@ impl<'js> Run<'js, '_> {
                 },
                 Err(error) => Err(error),
             };
+        }
+    }
+
+    /// The value of a promise, as soon as it is settled. Tasks that are left then do not run. An error is the end of what
+    /// was asked for.
+    fn awaited<T: FromJs<'js>>(
+        &self,
+        promise: Result<Promise<'js>>,
+    ) -> std::result::Result<T, Ended> {
+        let ended = |error| self.fatal(error);
+        let promise = promise.map_err(ended)?;
+        self.hook::<_, ()>("watch", (promise.clone(),))
+            .map_err(ended)?;
+        loop {
+            if let Some(result) = promise.result() {
+                return result.map_err(ended);
+            }
+            match self.turn() {
+                Ok(true) => {}
+                Ok(false) if promise.state() != PromiseState::Pending => {}
+                Ok(false) => {
+                    let error = Exception::throw_message(
+                        &self.ctx,
+                        "it waits for a promise that nobody settles",
+                    );
+                    return Err(self.fatal(error));
+                }
+                Err(error) => match self.fatal(error) {
+                    // The plugin listens to `uncaughtException`.
+                    Ended::Completed => {}
+                    ended => return Err(ended),
+                },
+            }
         }
     }
 
@@ -442,7 +527,31 @@ fn natives<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> Result<Object<'js>> {
         modules::run(&ctx, compiled.as_deref())
     });
     files(ctx, state, &native)?;
+    for_plugins(ctx, state, &native)?;
     Ok(native)
+}
+
+/// The part of [`natives`] for plugins.
+fn for_plugins<'js>(ctx: &Ctx<'js>, state: &Rc<State>, native: &Object<'js>) -> Result<()> {
+    let thrown = |ctx: &Ctx<'js>, error: String| Exception::throw_message(ctx, &error);
+    let shared = state.clone();
+    let place = move |path: String, source: String| {
+        // The files of a plugin are bounded by the host, and have plain names.
+        _ = shared.files.borrow_mut().place(&path, source.as_bytes());
+    };
+    native.set("place", Function::new(ctx.clone(), place)?)?;
+    let entries = move |ctx: Ctx<'js>, slot: String| {
+        let entries = host::entries(&slot).map_err(|error| thrown(&ctx, error))?;
+        let pairs = entries.into_iter();
+        let pairs = pairs.map(|(path, size)| vec![path, size.to_string()]);
+        Ok::<Vec<_>, Error>(pairs.collect())
+    };
+    native.set("entries", Function::new(ctx.clone(), entries)?)?;
+    let data = move |ctx: Ctx<'js>, slot: String, path: String, size: f64| {
+        let data = host::data(&slot, &path, size as u64).map_err(|error| thrown(&ctx, error))?;
+        TypedArray::<u8>::new(ctx, data)
+    };
+    native.set("data", Function::new(ctx.clone(), data)?)
 }
 
 /// The part of [`natives`] for files: each function returns a result, or an error code as a string.

@@ -3,8 +3,55 @@
 #[cfg(target_family = "wasm")]
 pub(crate) use crate::bindings::rlf::plugin::process::{monotonic_now, sleep, write};
 
+#[cfg(target_family = "wasm")]
+pub(crate) use self::slots::{data, entries, message};
+
 #[cfg(not(target_family = "wasm"))]
-pub(crate) use native::{monotonic_now, sleep, write};
+pub(crate) use native::{data, entries, monotonic_now, sleep, write};
+
+/// The files of data slots.
+#[cfg(target_family = "wasm")]
+mod slots {
+    use crate::bindings::rlf::plugin::{data, types::Error};
+
+    /// Number of bytes that are read at once.
+    const PIECE_BYTES: u32 = 1 << 20;
+
+    /// The text of an error.
+    pub(crate) fn message(error: Error) -> String {
+        match error {
+            Error::InvalidArguments(text)
+            | Error::NotFound(text)
+            | Error::Denied(text)
+            | Error::Exhausted(text)
+            | Error::Unavailable(text)
+            | Error::Internal(text) => text,
+            Error::Cancelled => "cancelled".to_owned(),
+        }
+    }
+
+    /// The paths and sizes of a slot's files.
+    pub(crate) fn entries(slot: &str) -> Result<Vec<(String, u64)>, String> {
+        let entries = data::entries(slot).map_err(message)?;
+        Ok(entries
+            .into_iter()
+            .map(|entry| (entry.path, entry.size))
+            .collect())
+    }
+
+    /// One file of a slot.
+    pub(crate) fn data(slot: &str, path: &str, size: u64) -> Result<Vec<u8>, String> {
+        let mut bytes = Vec::new();
+        while (bytes.len() as u64) < size {
+            let piece = data::read(slot, path, bytes.len() as u64, PIECE_BYTES).map_err(message)?;
+            if piece.is_empty() {
+                break;
+            }
+            bytes.extend(piece);
+        }
+        Ok(bytes)
+    }
+}
 
 #[cfg(not(target_family = "wasm"))]
 pub(crate) mod native {
@@ -17,6 +64,18 @@ pub(crate) mod native {
 
     pub(crate) fn write(fd: u8, data: &[u8]) {
         OUTPUT.with_borrow_mut(|output| output[usize::from(fd == 2)].extend(data));
+    }
+
+    /// A test has one slot, with one file.
+    pub(crate) fn entries(slot: &str) -> Result<Vec<(String, u64)>, String> {
+        match slot {
+            "words" => Ok(vec![("a.txt".to_owned(), 3)]),
+            _ => Err(format!("there is no data slot {slot}")),
+        }
+    }
+
+    pub(crate) fn data(slot: &str, _path: &str, _size: u64) -> Result<Vec<u8>, String> {
+        entries(slot).map(|_| b"fox".to_vec())
     }
 
     pub(crate) fn monotonic_now() -> u64 {

@@ -13,7 +13,8 @@
 //! | `modules` | what `import` finds |
 //! | `state` | the state that the engine's functions share |
 //! | `raw` | the engine's functions that the binding does not offer: all `unsafe` code |
-//! | `host` | the host's side: output, time |
+//! | `host` | the host's side: output, time, data |
+//! | `plugin.js` | what answers requests where a plugin is a JavaScript file; the rest is in `sdk/javascript` |
 //! | `prelude/` | Node's part, in JavaScript |
 
 // Outside a component only tests use any of it.

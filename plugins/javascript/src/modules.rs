@@ -20,6 +20,30 @@ use crate::{
 const SCRIPT: u8 = b'c';
 const MODULE: u8 = b'm';
 
+/// The modules that a plugin and its host's requests are made of, by name.
+const SDK: [(&str, &str); 5] = [
+    (
+        "rlf:index.js",
+        include_str!("../../../sdk/javascript/lib/index.js"),
+    ),
+    (
+        "rlf:definitions.js",
+        include_str!("../../../sdk/javascript/lib/definitions.js"),
+    ),
+    (
+        "rlf:trajectories.js",
+        include_str!("../../../sdk/javascript/lib/trajectories.js"),
+    ),
+    (
+        "rlf:requests.js",
+        include_str!("../../../sdk/javascript/lib/requests.js"),
+    ),
+    (PLUGIN, include_str!("plugin.js")),
+];
+
+/// The module that answers the host's requests.
+pub(crate) const PLUGIN: &str = "rlf:plugin.js";
+
 /// The wrapper of a program in a separate file, as in Node. It is on the first line, so that lines keep their
 /// numbers; the prelude subtracts its length from that line's columns.
 pub(crate) const WRAPPER: [&str; 2] = [
@@ -127,6 +151,19 @@ impl Resolver for Find {
         if self.0.compiled.borrow().contains_key(name) {
             return Ok(format!("compiled:{name}"));
         }
+        if self.0.is_plugin.get() {
+            let own = match name {
+                "rlf" => Some("rlf:index.js".to_owned()),
+                PLUGIN => Some(name.to_owned()),
+                _ if base.starts_with("rlf:") => {
+                    (name.strip_prefix("./")).map(|file| format!("rlf:{file}"))
+                }
+                _ => None,
+            };
+            if let Some(own) = own {
+                return Ok(own);
+            }
+        }
         if hook(ctx, "isBuiltin")?.call((name,))? {
             return Ok(format!("node:{}", name.trim_start_matches("node:")));
         }
@@ -159,6 +196,9 @@ impl Loader for Load {
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js, Declared>> {
+        if let Some((_, source)) = SDK.iter().find(|(known, _)| *known == name) {
+            return Module::declare(ctx.clone(), name, *source);
+        }
         if let Some(compiled) = name.strip_prefix("compiled:") {
             if let Some((&MODULE, code)) = self.0.compiled.borrow()[compiled].split_first() {
                 return raw::load_module(ctx, code);

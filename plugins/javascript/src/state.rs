@@ -14,6 +14,8 @@ pub(crate) struct State {
     pub(crate) stdin: RefCell<Vec<u8>>,
     /// Made by `compile`, by name.
     pub(crate) compiled: RefCell<BTreeMap<String, Vec<u8>>>,
+    /// The modules of the SDK can be imported: what runs is a plugin.
+    pub(crate) is_plugin: Cell<bool>,
     random: Cell<u64>,
     /// Set by `process.exit`.
     pub(crate) exit: Cell<Option<i32>>,

@@ -188,3 +188,135 @@ fn files_stay_within_their_limit_and_their_tree() {
     assert_eq!(files.write("/tmp", b"1", false), Err(Refused::Directory));
     assert_eq!(normalize("/a/b", "../../../c/./d"), "/c/d");
 }
+
+const DICE: &str = r"
+import { Failure, data, init } from 'rlf';
+import { twice } from './more.js';
+
+let sides = 6;
+init((config) => { sides = config.sides ?? sides; });
+
+/**
+ * Rolls dice.
+ * @tool
+ * @param {integer} count How many.
+ */
+export async function roll(count) {
+  if (count < 1) throw new Failure('roll one at least');
+  console.log('rolling');
+  await new Promise((resolve) => { setTimeout(resolve, 1000); });
+  setInterval(() => {}, 1);
+  return twice(count * sides) + new TextDecoder().decode(data('words').get('a.txt'));
+}
+
+/** @tool */
+export function crash() { return nothing.there; }
+
+/** @tool */
+export function hang() { return new Promise(() => {}); }
+";
+
+fn plugin(source: &str) -> Result<&'static Engine, String> {
+    let engine = Engine::new().unwrap();
+    let config = format!(
+        r#"{{"plugin": {{"file": "dice.js", "source": {source:?}, "beside": {{"more.js": "export const twice = (n) => n * 2;"}}, "config": {{"sides": 4}}}}}}"#
+    );
+    engine.configure(&config).map(|()| engine)
+}
+
+fn asked(engine: &Engine, tool: &str, arguments: &str) -> (Ended, String) {
+    let facts = r#"{"call_id": "a", "attempt": 0, "trajectory_id": "t", "turn": 0, "seed": 1, "budget_ms": 9}"#;
+    let (ended, answer) =
+        engine.request(&format!("[\"call\", [{tool:?}, {arguments:?}, {facts}]]"));
+    (ended, answer.unwrap_or_default())
+}
+
+#[test]
+fn a_file_is_a_plugin() {
+    let engine = plugin(DICE).unwrap();
+    assert!(engine.has_plugin());
+    let (ended, described) = engine.request("[\"describe\", []]");
+    assert_eq!(ended, Ended::Completed);
+    let described = described.unwrap();
+    assert!(
+        described.contains(r#""name":"roll","description":"Rolls dice.""#),
+        "{described}"
+    );
+    assert_eq!(
+        asked(engine, "roll", "{\"count\": 2}"),
+        (
+            Ended::Completed,
+            r#"{"answer":{"content":[{"text":"16fox"}],"failed":false,"metrics":[]}}"#.to_owned()
+        )
+    );
+    assert_eq!(printed(), ("rolling\n".to_owned(), String::new()));
+    let (_, failed) = asked(engine, "roll", "{\"count\": 0}");
+    assert!(
+        failed.contains(r#"[{"text":"roll one at least"}],"failed":true"#),
+        "{failed}"
+    );
+    let (_, missing) = asked(engine, "rol", "{}");
+    assert!(missing.contains(r#""kind":"not-found""#), "{missing}");
+    let (_, crashed) = asked(engine, "crash", "{}");
+    assert!(
+        crashed.contains("ReferenceError: nothing is not defined"),
+        "{crashed}"
+    );
+    let (_, stack) = printed();
+    assert!(stack.contains("/dice.js:22"), "{stack}");
+    // No interval is left by an earlier call.
+    let (Ended::Raised(fault), _) = asked(plugin(DICE).unwrap(), "hang", "{}") else {
+        panic!("it hangs");
+    };
+    assert!(
+        fault.message.contains("nobody settles"),
+        "{}",
+        fault.message
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_a_plugin_is_refused_with_its_line() {
+    for (source, refusal) in [
+        (
+            "\nexport const a = ;",
+            "dice.js:2: SyntaxError: Unexpected token ';'",
+        ),
+        (
+            "export const a = 1;\n\nnothing();",
+            "dice.js:3: ReferenceError: nothing is not defined",
+        ),
+        (
+            "export const a = 1;",
+            "dice.js: TypeError: no exported function has @tool",
+        ),
+        (
+            "\n/** @tool\n * @param {Date} day\n */\nexport function f() {}",
+            "dice.js:2: f: the type {Date} is not understood",
+        ),
+        (
+            "import x from 'left-pad';",
+            "Cannot find package 'left-pad'",
+        ),
+        (
+            "await new Promise(() => {});\nexport const a = 1;",
+            "nobody settles",
+        ),
+        ("export const a = 1; process.exit(3);", "process.exit(3)"),
+    ] {
+        let Err(said) = plugin(source) else {
+            panic!("{source} is loaded")
+        };
+        assert!(said.contains(refusal), "{source}: {said}");
+    }
+    printed();
+    let engine = Engine::new().unwrap();
+    assert!(
+        engine
+            .configure("{\"a\": 1}")
+            .unwrap_err()
+            .contains("has none")
+    );
+    let imported = run(Engine::new().unwrap(), "import 'rlf'").2;
+    assert!(imported.contains("Cannot find package 'rlf'"), "{imported}");
+}

@@ -18,6 +18,7 @@ mod frozen_contract;
 mod hotpotqa;
 mod http_gate;
 mod interpreters;
+mod javascript_plugins;
 mod misbehaving_guests;
 mod plugin_commands;
 mod preparing;

@@ -117,7 +117,7 @@ pub(crate) enum PluginCommand {
     New(NewPlugin),
     /// Check a plugin before it goes into a plugin directory
     Check {
-        /// A component, a Python file, or a folder with a plugin.toml
+        /// A component, a Python or JavaScript file, or a folder with one
         path: PathBuf,
         #[command(flatten)]
         bindings: PluginBindings,
@@ -172,6 +172,9 @@ pub(crate) struct NewPlugin {
 pub(crate) enum NewLanguage {
     /// A Python file, with nothing to build
     Python,
+    /// A JavaScript file, with nothing to build
+    #[value(name = "javascript")]
+    JavaScript,
     /// A crate, built to a component
     Rust,
 }

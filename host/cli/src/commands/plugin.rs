@@ -217,7 +217,7 @@ fn list(
         }
         if registry.plugins().is_empty() && registry.problems().is_empty() {
             say!(
-                "{} holds no plugin: no */plugin.toml, no *.wasm and no *.py",
+                "{} holds no plugin: no */plugin.toml, *.wasm, *.py or *.js",
                 sources.display()
             );
         }

@@ -1,6 +1,6 @@
 'use strict';
 // Errors as V8 words and prints them: the engine's own messages rewritten where they differ, and `stack` with the
-// message on top. Frames of Node's own part are left out.
+// message on top. Frames of Node's own part, and of the part that calls plugins, are left out.
 
 const WRAPPER_LENGTH = '(function (exports, require, module, __filename, __dirname) {'.length;
 /** What files hold, and by how much the columns of their first lines are off. */
@@ -242,7 +242,7 @@ Error.prepareStackTrace = function prepareStackTrace(error, sites) {
   const all = [];
   for (const site of sites) {
     const frame = place(site);
-    if (frame.file?.startsWith('node:')) continue;
+    if (/^(?:node|rlf):/.test(frame.file)) continue;
     all.push(frame);
   }
   // A native frame that only Node's own part called is Node's too.

@@ -292,7 +292,7 @@ module.exports = {
     whole = native.module(source, file);
   },
 
-  remember: (file, source) => errors.remember(file, source),
+  remember: (file, source, offset) => errors.remember(file, source, offset),
   ticks: timers.runTicks,
   turn: timers.turn,
 
@@ -357,6 +357,16 @@ module.exports = {
       process.exitCode = 13;
     }
     return inside.end();
+  },
+
+  /** What the modules of a plugin are given. */
+  native,
+
+  /** What begins a plugin. */
+  plugin() {
+    main = new Module('/plugin.js', null);
+    inside.begin();
+    process.argv = [process.execPath];
   },
 
   cell(source, name) {

@@ -15,6 +15,7 @@ use rlf_plugins::problem::Problem;
 use rlf_plugins::programs::ProgramGrants;
 use rlf_plugins::registry::PluginIdentity;
 use rlf_plugins::report::PluginReport;
+use rlf_plugins::script::ScriptLanguage;
 use rlf_sandbox::{ComponentInfo, InitMode, InstanceCost, Limits};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -408,10 +409,10 @@ fn pinned(configured: &PluginSettings, hash: &str) -> String {
 }
 
 fn component(screen: &Screen, path: &Path, hash: &str, configured: &PluginSettings) {
-    if path.extension().is_some_and(|extension| extension == "py") {
+    if let Some(language) = ScriptLanguage::of(path) {
         screen.row(
             "file",
-            &format!("{}, run by the Python interpreter", path.display()),
+            &format!("{}, run by the {language} interpreter", path.display()),
         );
     } else {
         screen.row("component", &path.display().to_string());

@@ -40,7 +40,13 @@ pub(super) fn run(new: &NewPlugin) -> anyhow::Result<ExitCode> {
             "the SDK is not beside this program; name sdk/rust of a clone of rlf-host with --sdk DIR"
         );
     }
-    let sdk = sdk.map_or_else(|| "sdk/python of rlf-host".to_owned(), shown);
+    let sdk = sdk.map_or_else(
+        || match new.lang {
+            NewLanguage::JavaScript => "sdk/javascript".to_owned(),
+            _ => "sdk/python of rlf-host".to_owned(),
+        },
+        shown,
+    );
     for (file, text) in files(new.lang, new.kind, &name) {
         let path = folder.join(file);
         let write = || {
@@ -78,6 +84,15 @@ fn checked_name(new: &NewPlugin) -> anyhow::Result<String> {
                 name.replace('-', "_")
             )
         }
+        (NewLanguage::JavaScript, _) if name.contains('-') => {
+            bail!(
+                "{name:?} cannot name a function: write {:?}",
+                name.replace('-', "_")
+            )
+        }
+        (NewLanguage::JavaScript, NewKind::Environment) => {
+            bail!("an environment is written in Python or in Rust: add --lang python")
+        }
         (NewLanguage::Python, NewKind::Environment) => {
             let (first, rest) = name.split_at(1);
             Ok(format!("{}{rest}", first.to_uppercase()))
@@ -105,7 +120,25 @@ fn files(lang: NewLanguage, kind: NewKind, name: &str) -> Vec<File> {
             file("src/lib.rs", text),
         ]
     };
+    let javascript = |text, test| {
+        vec![
+            (format!("{name}.js"), text),
+            (format!("{name}.test.js"), test),
+            file(
+                "package.json",
+                include_str!("../../../templates/javascript/package.json"),
+            ),
+        ]
+    };
     match (lang, kind) {
+        (NewLanguage::JavaScript, NewKind::Reward) => javascript(
+            include_str!("../../../templates/javascript/reward.js"),
+            include_str!("../../../templates/javascript/reward.test.js"),
+        ),
+        (NewLanguage::JavaScript, _) => javascript(
+            include_str!("../../../templates/javascript/tool.js"),
+            include_str!("../../../templates/javascript/tool.test.js"),
+        ),
         (NewLanguage::Python, NewKind::Tool) => python(
             include_str!("../../../templates/python/tool.py"),
             include_str!("../../../templates/python/test_tool.py"),
@@ -150,7 +183,7 @@ fn next(new: &NewPlugin, folder: &Path, name: &str) -> Vec<String> {
     let call = match new.kind {
         NewKind::Tool => {
             let tool = match new.lang {
-                NewLanguage::Python => name,
+                NewLanguage::Python | NewLanguage::JavaScript => name,
                 NewLanguage::Rust => "count",
             };
             format!(
@@ -169,7 +202,7 @@ fn next(new: &NewPlugin, folder: &Path, name: &str) -> Vec<String> {
         NewKind::Environment => format!("rlf-host env try {name} --plugins {plugins}"),
     };
     match new.lang {
-        NewLanguage::Python => vec![call],
+        NewLanguage::Python | NewLanguage::JavaScript => vec![call],
         NewLanguage::Rust => vec![
             "rustup target add wasm32-wasip2        # once per machine".to_owned(),
             format!("cargo test --manifest-path {folder}/Cargo.toml"),
@@ -190,6 +223,7 @@ fn sdk_beside_the_program(lang: NewLanguage) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?.canonicalize().ok()?;
     let folder = match lang {
         NewLanguage::Python => "sdk/python",
+        NewLanguage::JavaScript => "sdk/javascript",
         NewLanguage::Rust => "sdk/rust",
     };
     let sdk = program.ancestors().nth(3)?.join(folder);

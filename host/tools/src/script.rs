@@ -1,4 +1,4 @@
-//! Tools in a Python file: the interpreter's component has executed the file, and each call is a request to a fresh
+//! Tools in a source file: the interpreter's component has executed the file, and each call is a request to a fresh
 //! instance of it.
 
 use std::any::Any;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rlf_interpreters::requests::PythonFile;
+use rlf_interpreters::requests::LoadedFile;
 use rlf_plugins::bindings::types;
 use rlf_plugins::outcome::CallEnd;
 use rlf_plugins::plugin::{Exports, Plugin, ToolList, ToolRequest};
@@ -15,8 +15,8 @@ use rlf_sandbox::{BoxFuture, CallSpec, FilesReport};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The exports of a plugin whose tools are in a Python file.
-pub(crate) struct PythonTools(pub(crate) PythonFile);
+/// The exports of a plugin whose tools are in a source file.
+pub(crate) struct ScriptTools(pub(crate) LoadedFile);
 
 /// The answer to `describe`.
 #[derive(Deserialize)]
@@ -25,7 +25,7 @@ struct Described {
     rewards: Vec<String>,
 }
 
-/// A tool, as described by Python.
+/// A tool, as its file describes it.
 #[derive(Deserialize)]
 struct Definition {
     name: String,
@@ -105,9 +105,9 @@ impl Observed {
     }
 }
 
-impl PythonTools {
+impl ScriptTools {
     async fn describe(&self, plugin: &Plugin) -> Result<Option<ToolList>, LoadRefusal> {
-        let mend = "mend the tool's function in the Python file".to_owned();
+        let mend = "mend the tool's function in the file".to_owned();
         let refused = |what: String| Err(LoadRefusal::new(ProblemKind::Tools, what, mend.clone()));
         let described: Described = match self.0.ask_about(plugin, "describe").await {
             Ok(Ok(described)) => described,
@@ -158,7 +158,7 @@ impl PythonTools {
     }
 }
 
-impl Exports for PythonTools {
+impl Exports for ScriptTools {
     fn as_any(&self) -> &dyn Any {
         &self.0
     }

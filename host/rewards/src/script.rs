@@ -1,10 +1,10 @@
-//! Rewards in a Python file: the interpreter's component has executed the file, and each grading is a request to a fresh
+//! Rewards in a source file: the interpreter's component has executed the file, and each grading is a request to a fresh
 //! instance of it.
 
 use std::any::Any;
 
 use rlf_dialogue::tool::Ended;
-use rlf_interpreters::requests::PythonFile;
+use rlf_interpreters::requests::LoadedFile;
 use rlf_plugins::bindings::{reward, types};
 use rlf_plugins::convert::{ended_to_guest, error_text};
 use rlf_plugins::plugin::{Exports, Plugin, ToolList};
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::grading::{GradingRequest, GradingResult};
 
-/// The exports of a plugin whose rewards are in a Python file.
-pub(crate) struct PythonRewards(pub(crate) PythonFile);
+/// The exports of a plugin whose rewards are in a source file.
+pub(crate) struct ScriptRewards(pub(crate) LoadedFile);
 
 /// The answer to `describe`.
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ enum Graded {
     },
 }
 
-impl Exports for PythonRewards {
+impl Exports for ScriptRewards {
     fn as_any(&self) -> &dyn Any {
         &self.0
     }
@@ -54,7 +54,7 @@ impl Exports for PythonRewards {
     ) -> BoxFuture<'a, Result<Option<ToolList>, LoadRefusal>> {
         Box::pin(async move {
             let refused = |what: String| {
-                let mend = "mend the reward's function in the Python file";
+                let mend = "mend the reward's function in the file";
                 Err(LoadRefusal::new(ProblemKind::Component, what, mend))
             };
             let described: Described = match self.0.ask_about(plugin, "describe").await {
@@ -75,9 +75,9 @@ impl Exports for PythonRewards {
     }
 }
 
-/// Asks the rewards of a Python file to grade a group.
+/// Asks the rewards of a source file to grade a group.
 pub(crate) async fn grade(
-    file: &PythonFile,
+    file: &LoadedFile,
     plugin: &Plugin,
     request: &GradingRequest,
     spec: CallSpec,

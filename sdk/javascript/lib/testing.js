@@ -1,0 +1,73 @@
+// A plugin in Node, called as the host calls it.
+
+import { readFile } from 'node:fs/promises';
+import { pathToFileURL } from 'node:url';
+
+import { registered } from './index.js';
+import { adopt, begin, call, describe, grade } from './requests.js';
+
+/**
+ * Loads the file of a plugin. One process loads one plugin.
+ *
+ * @param file Its path.
+ * @param options `config`: what `init` is given. `data`: files by data slot and path, as text or bytes.
+ * @returns `tools`, the definitions that a model reads; `call(tool, values, facts)`, an observation as `{text, failed,
+ * metrics, content}`; and `grade(task, trajectories, grading)`, a score or an `Error` for each trajectory.
+ */
+export async function load(file, { config = {}, data = {} } = {}) {
+  registered.readers.push((slot) => {
+    if (!Object.hasOwn(data, slot)) throw new Error(`there is no data slot ${JSON.stringify(slot)}`);
+    const files = Object.entries(data[slot]).sort(([a], [b]) => (a < b ? -1 : 1));
+    return new Map(files.map(([path, text]) => [path, typeof text === 'string' ? new TextEncoder().encode(text) : text]));
+  });
+  const url = pathToFileURL(file);
+  adopt(await readFile(url, 'utf8'), await import(url));
+  await begin(config);
+  return {
+    tools: describe().tools,
+    async call(tool, values, { callId = 'test', attempt = 0, trajectoryId = 'test', turn = 0, budgetMs = 0 } = {}) {
+      const facts = { call_id: callId, attempt, trajectory_id: trajectoryId, turn, budget_ms: budgetMs };
+      const observation = await call(tool, values, facts);
+      const text = observation.content.map((part) => part.text ?? part.structured ?? `[${part.image.media_type}]`).join('');
+      return { ...observation, text, metrics: Object.fromEntries(observation.metrics) };
+    },
+    async grade(task, trajectories, grading = {}) {
+      const scores = await grade(taskOf(task), trajectories.map(trajectoryOf), { split: 'test', step: 0, steps: 0, ...grading }, () => {});
+      return scores.map((score) => ('error' in score ? new Error(score.error) : Object.fromEntries(score.terms)));
+    },
+  };
+}
+
+function taskOf({ id = 'test', source = 'test', prompt = [], reference = null, extra = {} }) {
+  return { id, source, prompt: prompt.map(messageOf), reference: JSON.stringify(reference), extra: pairs(extra) };
+}
+
+function trajectoryOf({ answer = null, calls = [], outcomes = [], finish = answer === null ? 'max-turns' : 'answered', finalState = null, verdict = null, extra = {} }) {
+  const turn = {
+    text: answer ?? '',
+    reasoning: null,
+    visible: answer ?? '',
+    calls: calls.map(({ name, arguments: values = {} }, index) => ({ call_id: `test/${index}`, name, arguments: JSON.stringify(values) })),
+    malformed: [],
+    tokens: 0,
+  };
+  const ends = outcomes.map(({ ended = 'ok', text = '' }, index) => ({ outcome: { call_id: `test/${index}`, ended, content: [{ text }], step_reward: null } }));
+  return {
+    id: 'test',
+    tools: [...new Set(calls.map(({ name }) => name))],
+    events: [{ turn }, ...ends],
+    answer,
+    finish,
+    final_state: finalState === null ? null : JSON.stringify(finalState),
+    verdict,
+    extra: pairs(extra),
+  };
+}
+
+function messageOf(message) {
+  return typeof message === 'string' ? { role: 'user', content: [{ text: message }] } : { role: message.role, content: [{ text: message.text }] };
+}
+
+function pairs(extra) {
+  return Object.entries(extra).map(([name, value]) => [name, JSON.stringify(value)]);
+}
