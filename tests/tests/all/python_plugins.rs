@@ -323,7 +323,7 @@ fn a_file_that_cannot_be_a_plugin_is_refused_with_its_line() {
             "stars.py:2: f: `*` and `**` parameters have no schema",
         ),
         ("gates", "a plugin in Python cannot use the gate `http`"),
-        ("kind", "a Python file is a tool or a reward"),
+        ("kind", "a file in Python is a tool or a reward"),
     ] {
         plugins.check(file).refused_with(&[said]);
     }
@@ -446,9 +446,12 @@ fn calls_and_answers_are_tried_by_hand() {
         "exact-match",
         "reference Paris\nanswer Paris\nanswer Rome\n",
     );
-    let lines: Vec<&str> = graded.succeeded().stdout.lines().skip(1).collect();
-    assert_eq!(lines[0].split_whitespace().last(), Some("1"), "{graded}");
-    assert_eq!(lines[1].split_whitespace().last(), Some("0"), "{graded}");
+    let lines = graded.succeeded().stdout.lines();
+    let matches: Vec<_> = lines
+        .filter(|line| line.starts_with("em "))
+        .filter_map(|line| line.split_whitespace().last())
+        .collect();
+    assert_eq!(matches, ["1", "0"], "{graded}");
 }
 
 #[test]
