@@ -114,7 +114,7 @@ class Loading(unittest.TestCase):
 
     def test_what_reaches_the_system_first_is_told_with_its_line(self):
         (case, result), _, err, _ = self.configure(Aquiet="import mcp.server.fastmcp as m\nmcp = m.FastMCP(name='A')\n", Loud=LOUD)
-        self.assertEqual((case, result), (0, None))
+        self.assertEqual(case, 0)
         self.assertTrue(err.startswith("no snapshot: Loud.py:5 opens or changes files while it is loaded (`open`)"), err)
 
 
