@@ -67,6 +67,11 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Show what this machine has, and which device a configuration would use
     Doctor(Doctor),
+    /// Show what the cache of compiled components holds, and make it smaller
+    ///
+    /// Each component is compiled once and kept in that folder. What was not used for longest makes room for new ones.
+    /// Everything in it can be removed at any time: it is compiled again when it is needed.
+    Cache(Cache),
     /// Measure this machine's speed: tokens per second of a small policy, calls per second of the sandbox
     Bench(Bench),
     /// Prepare one component in a process with its own limits; only rlf-host starts this
@@ -132,6 +137,19 @@ pub(crate) struct Train {
     /// After RL, train a control for comparison: continue SFT from where RL began, for as long as RL took
     #[arg(long)]
     pub(crate) control: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Cache {
+    /// Remove what was not used for longest, until this many MiB are left; 0 removes all
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=1 << 30))]
+    pub(crate) keep: Option<u64>,
+    /// Configuration file; its `[sandbox]` names the folder and the limit (default: none)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -92,6 +92,7 @@ fn main() -> ExitCode {
         Command::Serve(options) => commands::serve::run(&options),
         Command::Run(options) => commands::run::run(&options),
         Command::Doctor(options) => commands::doctor::run(&options),
+        Command::Cache(options) => commands::cache::run(&options),
         Command::Bench(options) => commands::bench::run(&options),
         Command::Prepare => {
             return {

@@ -74,6 +74,7 @@ mod report;
 mod template;
 mod wasi;
 
+pub use cache::{CacheUsage, cache_usage, shrink_cache};
 pub use contract::CONTRACT;
 pub use engine::{
     InUse, LEVELS, Pool, PoolLevel, Pools, Reset, Sandbox, SandboxConfig, SandboxError,

@@ -26,6 +26,7 @@ mod python_plugins;
 mod registry;
 mod resuming;
 mod run_library;
+mod script_training;
 mod security_page;
 mod serve;
 mod serve_plugins;

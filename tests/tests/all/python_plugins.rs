@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use rlf_tests::{Ended, Experiment, Host};
+use rlf_tests::{Ended, Host};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -452,70 +452,4 @@ fn calls_and_answers_are_tried_by_hand() {
         .filter_map(|line| line.split_whitespace().last())
         .collect();
     assert_eq!(matches, ["1", "0"], "{graded}");
-}
-
-#[test]
-fn a_policy_is_trained_with_a_tool_and_a_reward_in_python() {
-    let experiment = Experiment::calling();
-    write(
-        &experiment.path("table/table.py"),
-        "import csv, io, rlf\n\
-         @rlf.init\n\
-         def load():\n\
-         \x20   global rows\n\
-         \x20   (text,) = rlf.data('table').values()\n\
-         \x20   rows = {row['name']: row for row in csv.DictReader(io.StringIO(text.decode()))}\n\
-         @rlf.tool(pure=True)\n\
-         def lookup(of: str, get: str) -> str:\n\
-         \x20   if of not in rows or get not in rows[of]:\n\
-         \x20       raise rlf.Failure('not found')\n\
-         \x20   return rows[of][get]\n",
-    );
-    write(
-        &experiment.path("table/plugin.toml"),
-        "data = [\"table\"]\n",
-    );
-    let right = experiment.write(
-        "right.py",
-        "import rlf\n\
-         @rlf.reward\n\
-         def right(task: rlf.Task, trajectory: rlf.Trajectory) -> dict:\n\
-         \x20   outcomes = trajectory.outcomes()\n\
-         \x20   return {\n\
-         \x20       'right': trajectory.answer in task.accepted_answers(),\n\
-         \x20       'heard': sum(outcome.ended in ('ok', 'failed') for outcome in outcomes) / max(1, len(outcomes)),\n\
-         \x20   }\n",
-    );
-    let (table, right) = (experiment.path("table"), right.display());
-    let settings = format!(
-        "plugins.lookup.enabled = false
-        plugins.table = {{path = '{}', data.table = 'run:facts.csv'}}
-        plugins.right.path = '{right}'
-        rewards.success = 'right.right >= 1'
-        rewards.stack = [
-            {{plugin = 'right', weights = {{right = 1.0, heard = 0.1}}}},
-            {{plugin = 'exact-match', weight = 0.0}},
-        ]",
-        table.display()
-    );
-    let experiment = experiment.with_toml(&settings);
-    let run = experiment.train("python", &[]);
-    let mut heard = 0;
-    for trajectory in run.trajectories().into_values().flatten() {
-        let terms = trajectory["score"]["terms"].as_array();
-        let term = |name: &str| {
-            let mut terms = terms.into_iter().flatten();
-            terms
-                .find_map(|term| (term[0] == name).then(|| term[1].as_f64()))
-                .flatten()
-        };
-        assert!(term("right.right").is_some(), "{trajectory}");
-        assert_eq!(
-            term("right.right"),
-            term("exact-match.verbatim"),
-            "{trajectory}"
-        );
-        heard += i32::from(term("right.heard") > Some(0.0));
-    }
-    assert!(heard > 0, "the tool in Python answered no call");
 }

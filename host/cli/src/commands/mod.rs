@@ -1,6 +1,7 @@
 //! One module for each subcommand.
 
 pub(crate) mod bench;
+pub(crate) mod cache;
 pub(crate) mod data;
 pub(crate) mod doctor;
 pub(crate) mod env;

@@ -16,9 +16,58 @@ pub(super) const EXTENSION: &str = "cwasm";
 /// Age from which a partial file is assumed to be left by a process that died.
 const MAX_PARTIAL_AGE: Duration = Duration::from_hours(1);
 
+/// The contents of a folder of compiled components.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheUsage {
+    /// Number of entries.
+    pub entries: usize,
+    /// Size of all entries together.
+    pub bytes: u64,
+    /// The time at which the entry was used that was not used for longest.
+    pub oldest_use: Option<SystemTime>,
+}
+
+/// What a folder of compiled components holds. A folder that does not exist holds nothing.
+pub fn cache_usage(folder: &Path) -> io::Result<CacheUsage> {
+    let entries = match entries(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        entries => entries?,
+    };
+    Ok(CacheUsage {
+        entries: entries.len(),
+        bytes: entries.iter().map(|(_, bytes, _)| bytes).sum(),
+        oldest_use: entries.first().map(|(used, _, _)| *used),
+    })
+}
+
+/// Removes the entries of a folder of compiled components that were used least recently, until the others have
+/// `max_bytes` together. Programs that run keep what they have loaded.
+pub fn shrink_cache(folder: &Path, max_bytes: u64) -> io::Result<()> {
+    match evict(folder, max_bytes) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
 /// Removes the entries that were used least recently, until the others have `max_bytes` together.
 pub(super) fn evict(folder: &Path, max_bytes: u64) -> io::Result<()> {
-    let mut entries: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
+    let entries = entries(folder)?;
+    let mut total: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
+    for (_, bytes, path) in entries {
+        if total <= max_bytes {
+            break;
+        }
+        remove(&path)?;
+        tracing::debug!(entry = %path.display(), bytes, "a compiled component made room for others");
+        total -= bytes;
+    }
+    Ok(())
+}
+
+/// The entries with the time of their last use and their size, the one that was not used for longest first. Removes what
+/// processes that died left half written.
+fn entries(folder: &Path) -> io::Result<Vec<(SystemTime, u64, PathBuf)>> {
+    let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         // Removed by another process since.
@@ -36,16 +85,7 @@ pub(super) fn evict(folder: &Path, max_bytes: u64) -> io::Result<()> {
         }
     }
     entries.sort_unstable();
-    let mut total: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
-    for (_, bytes, path) in entries {
-        if total <= max_bytes {
-            break;
-        }
-        remove(&path)?;
-        tracing::debug!(entry = %path.display(), bytes, "a compiled component made room for others");
-        total -= bytes;
-    }
-    Ok(())
+    Ok(entries)
 }
 
 fn remove(path: &Path) -> io::Result<()> {

@@ -28,6 +28,7 @@ use blake3::Hash;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use self::eviction::{CacheUsage, cache_usage, shrink_cache};
 use self::eviction::{EXTENSION, evict};
 pub(crate) use self::folder::CacheError;
 use self::folder::{KEY_BYTES, write_new};
