@@ -35,7 +35,7 @@ function place(error, file) {
 export async function request(text) {
   try {
     const [what, given] = JSON.parse(text);
-    return JSON.stringify({ answer: await REQUESTS[what](...given) });
+    return requests.wellFormed(JSON.stringify({ answer: await REQUESTS[what](...given) }));
   } catch (error) {
     const kind = error instanceof requests.NotFound ? 'not-found' : isOutOfMemory(error) ? 'exhausted' : 'internal';
     if (kind === 'internal') console.error(error);

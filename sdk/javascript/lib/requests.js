@@ -81,7 +81,12 @@ function part(value) {
   }
   const structured = JSON.stringify(value);
   if (structured === undefined) throw new TypeError(`a tool returned a ${typeof value}, which has no JSON form; return text, numbers, arrays or objects`);
-  return { structured };
+  return { structured: wellFormed(structured) };
+}
+
+/** JSON without halves of surrogate pairs, which UTF-8 cannot carry. `JSON.stringify` escapes them, and only them. */
+export function wellFormed(json) {
+  return json.replace(/(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g, '$1\ufffd');
 }
 
 /** Grades a group by all rewards: for each trajectory its score, or `{error}`, which excludes it. */
@@ -149,7 +154,7 @@ function termsOf(reward, result) {
   if (result instanceof Terms) return result;
   if (typeof result === 'number' || typeof result === 'boolean') return new Terms({ [reward.name]: result });
   if (result !== null && typeof result === 'object' && !Array.isArray(result)) return new Terms(result);
-  throw new TypeError(`${reward.name} returned ${result === null ? 'null' : typeof result}; return a number, an object of numbers or Terms`);
+  throw new TypeError(`${reward.name} returned ${result === null ? 'null' : Array.isArray(result) ? 'an array' : `a ${typeof result}`}; return a number, an object of numbers or Terms`);
 }
 
 function number(what, value) {

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import { marked, schemaOf } from '../lib/definitions.js';
+import { wellFormed } from '../lib/requests.js';
 import { load } from '../lib/testing.js';
 
 const path = (name) => fileURLToPath(new URL(`plugins/${name}`, import.meta.url));
@@ -36,6 +37,13 @@ test('a tool is called as the host calls it', async () => {
   await assert.rejects(plugin.call('crash', {}), ReferenceError);
   const shown = await plugin.call('show', {});
   assert.deepEqual([shown.text, shown.metrics], ['a.txt: fox b.txt: red[image/png]', { words: 2 }]);
+});
+
+test('halves of surrogate pairs are replaced, and nothing else', () => {
+  const replaced = (value) => JSON.parse(wellFormed(JSON.stringify(value)));
+  assert.deepEqual(replaced({ '\ud800a': '\udfff' }), { '\ufffda': '\ufffd' });
+  for (const kept of ['\u{1f600}', '\\ud800', '\\\\ud800', 'd800', '\n"']) assert.equal(replaced(kept), kept);
+  assert.equal(replaced('\\\ud800'), '\\\ufffd');
 });
 
 test('types of comments', () => {

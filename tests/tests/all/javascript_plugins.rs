@@ -129,6 +129,11 @@ export function wait() {
 }
 
 /** @tool */
+export function half() {
+  return ['\\ud800'];
+}
+
+/** @tool */
 export function leave() {
   process.exit(3);
 }
@@ -172,6 +177,11 @@ fn every_call_is_a_fresh_copy_with_its_seed_and_ends_within_its_limits() {
         "{waited}"
     );
     assert_eq!(text(&ended("sleep")), "1");
+    let half = ended("half");
+    assert_eq!(
+        half["observation"]["content"][0]["structured"],
+        json!(["\u{fffd}"])
+    );
 }
 
 #[test]
