@@ -217,15 +217,6 @@ impl Host {
         Running::start(command)
     }
 
-    /// Runs `rlf-host plugin` with the plugins of `folder` beside the shipped ones.
-    pub fn plugin_of<'a>(
-        &'a self,
-        folder: &'a Path,
-        arguments: impl IntoIterator<Item = &'a str>,
-    ) -> Ended {
-        self.start_plugin_of(folder, arguments).wait()
-    }
-
     /// Starts `rlf-host plugin` with the plugins of `folder` beside the shipped ones.
     pub fn start_plugin_of<'a>(
         &'a self,

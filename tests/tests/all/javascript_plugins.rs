@@ -4,48 +4,16 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use rlf_tests::{Ended, Host, skip};
+use rlf_tests::{PluginFolder, skip};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 /// The plugins that the SDK's own tests run in Node.
 const SDK_PLUGINS: &str = "sdk/javascript/test/plugins";
 
-struct Plugins {
-    host: Host,
-    folder: TempDir,
-}
-
-impl Plugins {
-    fn new() -> Self {
-        Self {
-            host: Host::new(),
-            folder: tempfile::tempdir().expect("a temporary folder"),
-        }
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        let path = self.folder.path().join(name);
-        fs::create_dir_all(path.parent().expect("has a folder")).expect("can be made");
-        fs::write(path, text).expect("can be written");
-    }
-
-    /// Copies one of the SDK's plugins.
-    fn copy(&self, name: &str, to: &str) {
-        let text = fs::read_to_string(self.host.root().join(SDK_PLUGINS).join(name));
-        self.write(to, &text.expect("can be read"));
-    }
-
-    fn plugin(&self, arguments: &[&str]) -> Ended {
-        let arguments = arguments.iter().copied();
-        self.host.plugin_of(self.folder.path(), arguments)
-    }
-
-    fn call(&self, plugin: &str, tool: &str, arguments: &Value, further: &[&str]) -> Value {
-        let arguments = arguments.to_string();
-        let call = ["call", plugin, tool, &arguments, "--json"];
-        self.plugin(&[&call[..], further].concat()).json()
-    }
+/// Copies one of the SDK's plugins.
+fn copy(plugins: &PluginFolder, name: &str, to: &str) {
+    let text = fs::read_to_string(plugins.host.root().join(SDK_PLUGINS).join(name));
+    plugins.write(to, &text.expect("can be read"));
 }
 
 fn text(outcome: &Value) -> &Value {
@@ -54,13 +22,13 @@ fn text(outcome: &Value) -> &Value {
 
 #[test]
 fn functions_are_tools_with_the_schema_of_their_comments() {
-    let plugins = Plugins::new();
-    plugins.copy("dice.js", "dice/dice.js");
+    let plugins = PluginFolder::new(&[]);
+    copy(&plugins, "dice.js", "dice/dice.js");
     plugins.write(
         "dice/plugin.toml",
         "data = [\"words\"]\n[config]\nowner = \"Ann\"\n",
     );
-    let words = plugins.folder.path().join("dice/words.txt");
+    let words = plugins.path().join("dice/words.txt");
     fs::write(&words, "red fox").expect("can be written");
     let words = format!("words={}", words.display());
     let bound = ["--data", &*words];
@@ -147,7 +115,7 @@ export async function sleep() {
 
 #[test]
 fn every_call_is_a_fresh_copy_with_its_seed_and_ends_within_its_limits() {
-    let plugins = Plugins::new();
+    let plugins = PluginFolder::new(&[]);
     plugins.write("states/states.js", STATES);
     plugins.write("states/words.mjs", "export const words = ['red', 'fox'];");
     plugins.write("states/states.test.js", "not JavaScript");
@@ -186,8 +154,8 @@ fn every_call_is_a_fresh_copy_with_its_seed_and_ends_within_its_limits() {
 
 #[test]
 fn rewards_grade_and_an_error_excludes() {
-    let plugins = Plugins::new();
-    plugins.copy("right.js", "right.js");
+    let plugins = PluginFolder::new(&[]);
+    copy(&plugins, "right.js", "right.js");
     let grade = |answer: &str| {
         plugins.plugin(&[
             "grade",
@@ -209,7 +177,7 @@ fn rewards_grade_and_an_error_excludes() {
 
 #[test]
 fn a_file_that_cannot_be_a_plugin_is_refused_with_its_line() {
-    let plugins = Plugins::new();
+    let plugins = PluginFolder::new(&[]);
     for (source, said) in [
         (
             "export const a = ;",
@@ -238,8 +206,7 @@ fn a_file_that_cannot_be_a_plugin_is_refused_with_its_line() {
         ),
     ] {
         plugins.write("wrong.js", source);
-        let file = plugins.folder.path().join("wrong.js");
-        let checked = plugins.plugin(&["check", file.to_str().expect("a plain name")]);
+        let checked = plugins.check("wrong.js");
         checked.refused_with(&["plugin `wrong`", said]);
     }
     plugins.write("wrong.js", "/** @tool */\nexport function f() {}");
@@ -252,8 +219,8 @@ fn a_file_that_cannot_be_a_plugin_is_refused_with_its_line() {
 
 #[test]
 fn a_new_plugin_in_javascript_runs_as_it_is_and_so_do_its_tests() {
-    let plugins = Plugins::new();
-    let folder = plugins.folder.path().to_str().expect("a plain name");
+    let plugins = PluginFolder::new(&[]);
+    let folder = plugins.name();
     let sdk = plugins.host.root().join("sdk/javascript");
     let sdk = sdk.to_str().expect("a plain name");
     let make = |name: &str, kind: &str| {
@@ -272,30 +239,8 @@ fn a_new_plugin_in_javascript_runs_as_it_is_and_so_do_its_tests() {
         ])
     };
     make("words", "tool").succeeded();
-    let counted = plugins.call(
-        "words",
-        "words",
-        &json!({"text": "a red fox", "longest": 1}),
-        &[],
-    );
-    assert_eq!(
-        counted["observation"]["content"][0]["structured"],
-        json!({"words": 3, "longest": ["fox"]})
-    );
-    make("fit", "reward").succeeded();
-    let graded = plugins.plugin(&[
-        "grade",
-        "fit",
-        "--answer",
-        "paris",
-        "--reference",
-        "Paris",
-        "--json",
-    ]);
-    assert_eq!(
-        graded.succeeded().json()["terms"],
-        json!({"right": 1.0, "brief": 1.0})
-    );
+    make("right", "reward").succeeded();
+    plugins.check_new_plugins();
     make("shelf", "environment").refused_with(&["an environment is written in Python or in Rust"]);
     make("a-b", "tool").refused_with(&["cannot name a function: write \"a_b\""]);
     if Command::new("node").arg("--version").output().is_err() {
@@ -305,8 +250,8 @@ fn a_new_plugin_in_javascript_runs_as_it_is_and_so_do_its_tests() {
         );
         return;
     }
-    for name in ["words", "fit"] {
-        let folder = plugins.folder.path().join(name);
+    for name in ["words", "right"] {
+        let folder = plugins.path().join(name);
         // What `npm install` would do.
         fs::create_dir(folder.join("node_modules")).expect("can be made");
         std::os::unix::fs::symlink(sdk, folder.join("node_modules/rlf")).expect("can be linked");

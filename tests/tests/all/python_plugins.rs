@@ -1,12 +1,8 @@
 //! A Python file is a plugin: its functions are tools or rewards, run in the sandbox, with nothing to build.
 
-use std::fs;
-use std::path::Path;
-
-use rlf_tests::{Ended, Host};
+use rlf_tests::PluginFolder;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 const DICE: &str = r#""""Dice, and what is done with them."""
 import random
@@ -58,60 +54,13 @@ def look() -> list:
     return sorted(os.listdir("/")) + sorted(os.environ)
 "#;
 
-/// A directory of plugins, beside the shipped ones.
-struct Plugins {
-    host: Host,
-    folder: TempDir,
-}
-
-impl Plugins {
-    fn new(files: &[(&str, &str)]) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        for (name, text) in files {
-            write(&folder.path().join(name), text);
-        }
-        Self {
-            host: Host::new(),
-            folder,
-        }
-    }
-
-    fn plugin(&self, arguments: &[&str]) -> Ended {
-        let arguments = arguments.iter().copied();
-        self.host.plugin_of(self.folder.path(), arguments)
-    }
-
-    fn call(&self, plugin: &str, tool: &str, arguments: &Value, further: &[&str]) -> Value {
-        let arguments = arguments.to_string();
-        let call = ["call", plugin, tool, &arguments, "--json"];
-        self.plugin(&[&call[..], further].concat()).json()
-    }
-
-    fn try_by_hand(&self, plugin: &str, commands: &str) -> Ended {
-        let arguments = ["try", plugin];
-        self.host
-            .plugin_fed(self.folder.path(), commands, arguments)
-    }
-
-    fn check(&self, file: &str) -> Ended {
-        let file = self.folder.path().join(file);
-        self.plugin(&["check", file.to_str().expect("a plain name")])
-    }
-}
-
-fn write(path: &Path, text: &str) {
-    let folder = path.parent().expect("has a folder");
-    fs::create_dir_all(folder).expect("can be made");
-    fs::write(path, text).expect("can be written");
-}
-
 fn text(outcome: &Value) -> &Value {
     &outcome["observation"]["content"][0]["text"]
 }
 
 #[test]
 fn functions_are_tools_with_the_schema_of_their_annotations() {
-    let plugins = Plugins::new(&[("dice.py", DICE), ("test_dice.py", "import dice")]);
+    let plugins = PluginFolder::new(&[("dice.py", DICE), ("test_dice.py", "import dice")]);
     let listed = plugins.plugin(&["list"]);
     let line = (listed.succeeded().stdout.lines()).find(|line| line.starts_with("dice"));
     assert!(
@@ -146,7 +95,7 @@ fn functions_are_tools_with_the_schema_of_their_annotations() {
 
 #[test]
 fn a_call_sees_its_seed_and_nothing_of_another_call() {
-    let plugins = Plugins::new(&[("dice.py", DICE)]);
+    let plugins = PluginFolder::new(&[("dice.py", DICE)]);
     let many = |seed: &str| {
         plugins.call(
             "dice",
@@ -166,7 +115,7 @@ fn a_call_sees_its_seed_and_nothing_of_another_call() {
 
 #[test]
 fn every_end_of_a_call_is_told_to_the_model_or_to_the_author() {
-    let plugins = Plugins::new(&[("dice.py", DICE)]);
+    let plugins = PluginFolder::new(&[("dice.py", DICE)]);
     let failed = plugins.call("dice", "roll", &json!({"count": 0}), &[]);
     assert_eq!(failed["ended"], "failed");
     assert_eq!(text(&failed), "roll 1 to 100 dice");
@@ -200,7 +149,7 @@ fn every_end_of_a_call_is_told_to_the_model_or_to_the_author() {
 
 #[test]
 fn init_reads_configuration_data_and_the_files_beside() {
-    let plugins = Plugins::new(&[
+    let plugins = PluginFolder::new(&[
         (
             "corpus/corpus.py",
             "import rlf, split\n\
@@ -227,7 +176,7 @@ fn init_reads_configuration_data_and_the_files_beside() {
     plugins
         .plugin(&["call", "corpus", "find", "{}"])
         .refused_with(&["needs data that is not bound: `corpus`"]);
-    let bound = format!("corpus={}", plugins.folder.path().join("texts").display());
+    let bound = format!("corpus={}", plugins.path().join("texts").display());
     let found = plugins.call(
         "corpus",
         "find",
@@ -243,7 +192,7 @@ fn init_reads_configuration_data_and_the_files_beside() {
 
 #[test]
 fn tools_of_other_frameworks_are_loaded_unchanged() {
-    let plugins = Plugins::new(&[
+    let plugins = PluginFolder::new(&[
         (
             "mcp_tools.py",
             "from mcp.server.fastmcp import FastMCP\n\
@@ -293,7 +242,7 @@ fn tools_of_other_frameworks_are_loaded_unchanged() {
 
 #[test]
 fn a_file_that_cannot_be_a_plugin_is_refused_with_its_line() {
-    let plugins = Plugins::new(&[
+    let plugins = PluginFolder::new(&[
         ("syntax.py", "import rlf\ndef f(:\n"),
         ("numbers2.py", "import rlf\nimport numpy\n"),
         ("empty.py", "import rlf\n"),
@@ -327,9 +276,9 @@ fn a_file_that_cannot_be_a_plugin_is_refused_with_its_line() {
     ] {
         plugins.check(file).refused_with(&[said]);
     }
-    let file = plugins.folder.path().join("empty.py");
+    let file = plugins.path().join("empty.py");
     let file = file.to_str().expect("a plain name");
-    let folder = plugins.folder.path().to_str().expect("a plain name");
+    let folder = plugins.name();
     let alone = plugins
         .host
         .run(["plugin", "check", file, "--plugins", folder]);
@@ -338,8 +287,8 @@ fn a_file_that_cannot_be_a_plugin_is_refused_with_its_line() {
 
 #[test]
 fn a_new_plugin_in_python_runs_as_it_is() {
-    let plugins = Plugins::new(&[]);
-    let folder = plugins.folder.path().to_str().expect("a plain name");
+    let plugins = PluginFolder::new(&[]);
+    let folder = plugins.name();
     let make = |name: &str, kind: &str| {
         let own = ["plugin", "new", name, "--kind", kind, "--in", folder];
         plugins.host.run(own)
@@ -350,32 +299,10 @@ fn a_new_plugin_in_python_runs_as_it_is() {
             .stdout
             .contains("rlf-host plugin call words words")
     );
-    let counted = plugins.call(
-        "words",
-        "words",
-        &json!({"text": "a red fox", "longest": 1}),
-        &[],
-    );
-    assert_eq!(
-        counted["observation"]["content"][0]["structured"],
-        json!({"words": 3, "longest": ["fox"]})
-    );
     make("right", "reward").succeeded();
-    let graded = plugins.plugin(&[
-        "grade",
-        "right",
-        "--answer",
-        "paris",
-        "--reference",
-        "Paris",
-        "--json",
-    ]);
-    assert_eq!(
-        graded.succeeded().json()["terms"],
-        json!({"right": 1.0, "brief": 1.0})
-    );
+    plugins.check_new_plugins();
     make("shelf", "environment").succeeded();
-    let file = plugins.folder.path().join("shelf/Shelf.py");
+    let file = plugins.path().join("shelf/Shelf.py");
     plugins
         .host
         .run(["env", "check", file.to_str().expect("a plain name")])
@@ -396,18 +323,17 @@ def greet(name: str) -> str:
 
 #[test]
 fn a_watched_plugin_is_loaded_and_called_again_when_its_file_is_saved() {
-    let plugins = Plugins::new(&[("greet.py", GREET)]);
-    let file = plugins.folder.path().join("greet.py");
+    let plugins = PluginFolder::new(&[("greet.py", GREET)]);
     let call = ["watch", "greet", "greet", r#"{"name": "Ann"}"#];
-    let mut watching = plugins.host.start_plugin_of(plugins.folder.path(), call);
+    let mut watching = plugins.start(&call);
     watching.until("  greet(name: string)");
     watching.until("Hello, Ann!");
-    write(&file, &GREET.replace("def greet", "def"));
+    plugins.write("greet.py", &GREET.replace("def greet", "def"));
     let refused = watching.rest_of_line("refused: ");
     assert!(refused.contains("greet.py:6"), "{refused}");
-    write(&file, &GREET.replace("Hello", "Good day"));
+    plugins.write("greet.py", &GREET.replace("Hello", "Good day"));
     watching.until("Good day, Ann!");
-    write(&file, &GREET.replace("def greet", "def welcome"));
+    plugins.write("greet.py", &GREET.replace("def greet", "def welcome"));
     watching.until("  welcome(name: string)");
     watching.signal(Signal::INT);
     let ended = watching.wait();
@@ -416,7 +342,7 @@ fn a_watched_plugin_is_loaded_and_called_again_when_its_file_is_saved() {
 
 #[test]
 fn calls_and_answers_are_tried_by_hand() {
-    let plugins = Plugins::new(&[("greet.py", GREET)]);
+    let plugins = PluginFolder::new(&[("greet.py", GREET)]);
     let tried = plugins.try_by_hand(
         "greet",
         "# a script\ngreet {\"name\": \"Ann\"}\ncall greet {\"name\": \"Ben\"}\nlist\n",
