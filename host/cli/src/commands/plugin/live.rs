@@ -93,7 +93,7 @@ impl<'a> Live<'a> {
 
 fn show(plugin: &Plugin, took: Duration) {
     say!(
-        "{} {}, ready in {:.1} s",
+        "{}, {}, ready in {:.1} s",
         style(plugin.name()).cyan(),
         plugin.kind().with_article(),
         took.as_secs_f64()
