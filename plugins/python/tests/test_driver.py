@@ -50,6 +50,20 @@ class Answers(unittest.TestCase):
         self.assertEqual(traceback, err)
         self.assertEqual(traceback.count("File "), 2, traceback)
 
+    def test_a_failed_import_says_what_is_there(self):
+        for code, said in (
+            ("import numpy_of_nobody.linalg", "The sandbox has the standard library and the program's own files. Nothing can be installed.\n"),
+            ("import sys; sys.modules['_tkinter'] = None; import _tkinter", ""),
+            ("import sys; sys.meta_path.clear(); import idlelib", "The sandbox does not have 'idlelib' of the standard library.\n"),
+            ("import json.nothing", ""),
+            ("raise ModuleNotFoundError('own')", ""),
+        ):
+            result, _, err, _ = self.driver.execute(code)
+            case, (kind, message, traceback) = result[1][0]
+            self.assertEqual((case, kind), (RAISED, "ModuleNotFoundError"), code)
+            self.assertEqual(traceback, err)
+            self.assertEqual(traceback.partition(message + "\n")[2], said, traceback)
+
     def test_what_does_not_compile_is_rejected_and_nothing_runs(self):
         result, out, err, _ = self.driver.execute("print(1)\nx = = 2\n")
         case, (kind, _, traceback) = result[1][0]

@@ -72,7 +72,21 @@ def describe(error):
         text = "".join(_TracebackException(type(error), error, error.__traceback__, compact=True).format())
     except BaseException:
         text = f"{kind}: {message}\n" if message else f"{kind}\n"
+    text += what_is_there(error)
     return plain(kind), plain(message), plain(text)
+
+
+def what_is_there(error):
+    """The line that follows the traceback of a failed import: what can be imported instead. Empty for other exceptions."""
+    name = getattr(error, "name", None)
+    if not isinstance(error, ModuleNotFoundError) or not isinstance(name, str):
+        return ""
+    package = name.partition(".")[0]
+    if package in sys.modules:
+        return ""
+    if package in sys.stdlib_module_names:
+        return f"The sandbox does not have {package!r} of the standard library.\n"
+    return "The sandbox has the standard library and the program's own files. Nothing can be installed.\n"
 
 
 def plain(text):
