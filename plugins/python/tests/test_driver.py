@@ -56,6 +56,8 @@ class Answers(unittest.TestCase):
             ("import sys; sys.modules['_tkinter'] = None; import _tkinter", ""),
             ("import sys; sys.meta_path.clear(); import idlelib", "The sandbox does not have 'idlelib' of the standard library.\n"),
             ("import json.nothing", ""),
+            ("import sys; del sys.stdlib_module_names; sys.meta_path.clear(); import idlelib", "The sandbox does not have 'idlelib' of the standard library.\n"),
+            ("class ModuleNotFoundError(ModuleNotFoundError): name = property(lambda self: 1 / 0)\nraise ModuleNotFoundError('own')", ""),
             ("raise ModuleNotFoundError('own')", ""),
         ):
             result, _, err, _ = self.driver.execute(code)

@@ -27,7 +27,7 @@ pub struct CacheUsage {
     pub oldest_use: Option<SystemTime>,
 }
 
-/// What a folder of compiled components holds. A folder that does not exist holds nothing.
+/// Measures a folder of compiled components. A folder that does not exist is empty.
 pub fn cache_usage(folder: &Path) -> io::Result<CacheUsage> {
     let entries = match entries(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),

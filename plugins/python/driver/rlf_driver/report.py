@@ -12,6 +12,8 @@ _TracebackException = traceback.TracebackException
 _excepthook = sys.excepthook
 _unraisablehook = sys.unraisablehook
 _cache = linecache.cache
+_modules = sys.modules
+_standard_modules = sys.stdlib_module_names
 _ABSENT = object()
 
 
@@ -72,7 +74,11 @@ def describe(error):
         text = "".join(_TracebackException(type(error), error, error.__traceback__, compact=True).format())
     except BaseException:
         text = f"{kind}: {message}\n" if message else f"{kind}\n"
-    text += what_is_there(error)
+    try:
+        text += what_is_there(error)
+    except BaseException:
+        # The program's own exception class may fail when it is asked for its name.
+        pass
     return plain(kind), plain(message), plain(text)
 
 
@@ -82,9 +88,9 @@ def what_is_there(error):
     if not isinstance(error, ModuleNotFoundError) or not isinstance(name, str):
         return ""
     package = name.partition(".")[0]
-    if package in sys.modules:
+    if package in _modules:
         return ""
-    if package in sys.stdlib_module_names:
+    if package in _standard_modules:
         return f"The sandbox does not have {package!r} of the standard library.\n"
     return "The sandbox has the standard library and the program's own files. Nothing can be installed.\n"
 
