@@ -90,8 +90,8 @@ impl Default for Limits {
     }
 }
 
-/// Largest number of elements of one table: the pools have room for no more.
-pub(crate) const TABLE_ELEMENTS: u64 = 20_000;
+/// Largest number of elements of one table: the pools have room for no more. A Python with numpy and its kin has 47,157.
+pub(crate) const TABLE_ELEMENTS: u64 = 65_536;
 
 /// Longest time that a limit may allow.
 pub const MAX_DURATION: Duration = Duration::from_hours(24);

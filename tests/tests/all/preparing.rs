@@ -37,7 +37,7 @@ fn a_component_is_compiled_by_a_child_and_then_called() {
 fn one_that_takes_too_much_memory_is_refused_by_the_limits_name() {
     inspect("prepare_memory_bytes = 50_000_000").refused_with(&[
         "calculator",
-        "preparing it needed more than 50000000 bytes of memory (the sandbox's prepare_memory_bytes)",
+        "bytes of memory (the sandbox's prepare_memory_bytes and 16 times its size)",
     ]);
 }
 

@@ -68,7 +68,7 @@ fn what_cannot_be_loaded_is_one_line_each_and_the_rest_loads() {
     }
     write("flipped", &flipped);
     let large = File::create(at("large.wasm")).expect("can be made");
-    large.set_len(500 << 20).expect("a hole");
+    large.set_len(600 << 20).expect("a hole");
     write(
         "exports-nothing",
         &wat::parse_str("(component)").expect("valid"),
@@ -206,7 +206,7 @@ fn what_cannot_be_loaded_is_one_line_each_and_the_rest_loads() {
         ("cut", &["damaged"]),
         ("flipped", &[]),
         ("escapes", &[]),
-        ("large", &["524288000 bytes", "at most 134217728 are read"]),
+        ("large", &["629145600 bytes", "at most 536870912 are read"]),
         (
             "exports-nothing",
             &["exports none of rlf:plugin/tool, rlf:plugin/reward"],

@@ -49,7 +49,7 @@ async fn several_memories_and_tables_share_the_limits() {
                  (i32.ne (i32.const -1) (memory.grow $more (i32.const 16))))))
              unreachable",
         ),
-        // 20,000 elements are allowed: neither table reaches this alone.
+        // 65,536 elements are allowed: neither table reaches this alone.
         (
             "tables",
             "(loop $again
@@ -70,7 +70,7 @@ async fn several_memories_and_tables_share_the_limits() {
         .open();
     for (name, limit, value) in [
         ("memories", "memory_bytes", LIMIT),
-        ("tables", "table_elements", 20_000),
+        ("tables", "table_elements", 65_536),
         ("once", "memory_bytes", LIMIT),
     ] {
         let outcome = host.attack_with(name, json!({})).await;

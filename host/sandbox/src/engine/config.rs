@@ -35,7 +35,7 @@ pub struct SandboxConfig {
     /// Memory that sessions may have of their own: the growth of waiting ones, and the memory limits of those that
     /// run. Default: a quarter of the machine's memory.
     pub session_memory_budget_bytes: Option<u64>,
-    /// Largest size of one linear memory, even if a plugin's limits allow more. Default 256 MiB.
+    /// Largest size of one linear memory, even if a plugin's limits allow more. Default 512 MiB.
     pub max_memory_bytes: u64,
     /// Threads that run guests, apart from everything else the host does, so that a busy guest
     /// delays neither deadlines nor rollouts. Default: one per core, at most 4, at least 2.
@@ -44,7 +44,7 @@ pub struct SandboxConfig {
     /// budgets and quicker cancellation, more switches. Key `tick_ms`, default 5 ms.
     #[serde(rename = "tick_ms", with = "milliseconds")]
     pub tick: Duration,
-    /// Largest component that is read. Default 256 MiB.
+    /// Largest component that is read. Default 512 MiB.
     pub max_component_bytes: u64,
     /// Folder for compiled components; made with mode 0700, not used if others can enter it.
     /// Default: none, every load compiles.
@@ -54,10 +54,12 @@ pub struct SandboxConfig {
     /// keeps none.
     pub cache_bytes: u64,
     /// Limit of wall-clock and of CPU time for checking, snapshotting and compiling one component, beside its
-    /// `init`. Key `prepare_ms`, default 120,000 ms. It applies only if `prepare_elsewhere` is set.
+    /// `init`, once for every 64 MiB of the component that were begun. Key `prepare_ms`, default 120,000 ms. It applies only
+    /// if `prepare_elsewhere` is set.
     #[serde(rename = "prepare_ms", with = "milliseconds")]
     pub prepare: Duration,
-    /// Memory that preparing one component may take. Default 4 GiB. It applies only if `prepare_elsewhere` is set.
+    /// Memory that preparing one component may take, beside 16 times its size. Default 4 GiB. It applies only if
+    /// `prepare_elsewhere` is set.
     pub prepare_memory_bytes: u64,
     /// Prepare components in a child process: this program, started with
     /// [`prepare_process::ARGUMENT`](crate::prepare_process::ARGUMENT). Not a key of a configuration: a program
@@ -81,10 +83,10 @@ impl Default for SandboxConfig {
             program_memory_budget_bytes: None,
             sessions: None,
             session_memory_budget_bytes: None,
-            max_memory_bytes: 256 << 20,
+            max_memory_bytes: 512 << 20,
             workers: None,
             tick: Duration::from_millis(5),
-            max_component_bytes: 256 << 20,
+            max_component_bytes: 512 << 20,
             cache: None,
             cache_bytes: 8 << 30,
             prepare: Duration::from_mins(2),

@@ -127,7 +127,9 @@ fn pooling(pools: &Pools) -> PoolingAllocationConfig {
         .max_tables_per_module(4)
         .table_elements(TABLE_ELEMENTS as usize)
         .max_memory_size(usize::try_from(pools.max_memory_bytes).unwrap_or(usize::MAX))
-        .max_core_instance_size(1 << 20)
+        // A Python with numpy and its kin needs 1.5 MiB, most of it for its functions.
+        .max_core_instance_size(2 << 20)
+        .total_gc_heaps(pools.instances)
         .max_component_instance_size(4 << 20)
         .async_stack_keep_resident(64 << 10)
         .decommit_batch_size(1)

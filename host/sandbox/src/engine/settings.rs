@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wasmtime::{Config, EngineWeak, ModuleVersionStrategy, OptLevel};
+use wasmtime::{Collector, Config, EngineWeak, ModuleVersionStrategy, OptLevel};
 
 /// Release of wasmtime that this crate is pinned to. Compiled code of any other is refused.
 pub(crate) const WASMTIME: &str = "48.0.8";
@@ -30,6 +30,12 @@ pub fn engine_configuration() -> Config {
         // not as a trap. Address space only, until touched.
         .max_wasm_stack(8 << 20)
         .async_stack_size(10 << 20)
+        // Defaults. C++ inside an interpreter throws and catches. An exception is an object of the garbage collector, which
+        // is there for no other purpose. This one also frees the exceptions of a long loop.
+        .wasm_exceptions(true)
+        .wasm_gc(false)
+        .wasm_function_references(false)
+        .collector(Collector::DeferredReferenceCounting)
         // Default off. The same floats on every machine, for a few per cent of float-heavy code.
         .cranelift_nan_canonicalization(true)
         .relaxed_simd_deterministic(true)

@@ -42,6 +42,12 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 /// Largest number of bytes read from a child.
 const MAX_COMPILED_BYTES: u64 = 2 << 30;
 
+/// Bytes of a component for which the time of `prepare_ms` is allowed once.
+const SIZE_OF_PREPARE: u64 = 64 << 20;
+
+/// Bytes of memory that are allowed for each byte of a component, beside `prepare_memory_bytes`.
+const MEMORY_OF_SIZE: u64 = 16;
+
 /// Request to the child. The component follows it, and then the component that `init` ran in earlier, compiled.
 #[derive(Serialize, Deserialize)]
 struct Request {
@@ -99,8 +105,10 @@ pub(crate) fn prepare_elsewhere(
     earlier: &Earlier,
 ) -> Result<Made, LoadError> {
     let limits = job.record.limits();
+    let size = job.bytes.len() as u64;
     // The time for `init` is added.
-    let allowed = config.prepare + limits.init;
+    let allowed = config.prepare * size.div_ceil(SIZE_OF_PREPARE).max(1) as u32 + limits.init;
+    let memory_bytes = (config.prepare_memory_bytes).saturating_add(MEMORY_OF_SIZE * size);
     let request = Request {
         name: job.plugin.to_string(),
         config_json: job.config_json.clone(),
@@ -119,7 +127,7 @@ pub(crate) fn prepare_elsewhere(
         code: earlier.code.clone(),
         max_memory_bytes: config.max_memory_bytes,
         tick: config.tick,
-        memory_bytes: config.prepare_memory_bytes,
+        memory_bytes,
         cpu: allowed,
     };
     let failed = |what: &str, error: &dyn std::fmt::Display| LoadError::Preparation {
@@ -161,12 +169,7 @@ pub(crate) fn prepare_elsewhere(
             return Err(out_of_time(allowed));
         };
         if !status.success() {
-            return Err(ended_badly(
-                status,
-                &said,
-                allowed,
-                config.prepare_memory_bytes,
-            ));
+            return Err(ended_badly(status, &said, allowed, memory_bytes));
         }
         let (answer, code) = read_answer(&answer)
             .map_err(|error| failed("gave an answer that cannot be read", &error))?;
@@ -266,8 +269,8 @@ fn ended_badly(status: ExitStatus, said: &[u8], allowed: Duration, memory: u64) 
         }
         Some(_) => LoadError::Preparation {
             reason: format!(
-                "preparing it needed more than {memory} bytes of memory (the sandbox's prepare_memory_bytes), or broke \
-                 the compiler, which said: {last}"
+                "preparing it needed more than {memory} bytes of memory (the sandbox's prepare_memory_bytes and 16 times its \
+                 size), or broke the compiler, which said: {last}"
             ),
         },
         None => LoadError::Preparation {
@@ -381,7 +384,8 @@ fn answer(
         })
         .map_err(|error| {
             other(format!(
-                "preparing it needed more than {} bytes of memory (the sandbox's prepare_memory_bytes): {error}",
+                "preparing it needed more than {} bytes of memory (the sandbox's prepare_memory_bytes and 16 times its \
+                 size): {error}",
                 request.memory_bytes
             ))
         })?;

@@ -94,6 +94,7 @@ impl Sandbox {
             }
             InitMode::None | InitMode::Snapshot => None,
         };
+        let initial_memory_bytes = runnable.initial_memory_bytes();
         let loaded = Loaded {
             sandbox: Arc::clone(inner),
             name,
@@ -103,6 +104,7 @@ impl Sandbox {
             gates,
             real: request.grants.real,
             instances,
+            initial_memory_bytes,
             _code: runnable.code,
             init_per_call,
             pace: Pace::default(),
@@ -139,10 +141,25 @@ fn check(
     }
 }
 
+/// Bytes of a page of memory.
+const PAGE_BYTES: u64 = 1 << 16;
+
 /// A compiled component, and the image of its memory if that is no part of it.
 struct Runnable {
     code: Arc<Component>,
     image: Option<Module>,
+}
+
+impl Runnable {
+    /// Size of the largest memory that it starts with.
+    fn initial_memory_bytes(&self) -> u64 {
+        let resources = match &self.image {
+            Some(image) => Some(image.resources_required()),
+            None => self.code.resources_required(),
+        };
+        let pages = resources.and_then(|resources| resources.max_initial_memory_size);
+        pages.unwrap_or(0).saturating_mul(PAGE_BYTES)
+    }
 }
 
 /// The prepared component from the cache, if it is there.

@@ -31,6 +31,8 @@ pub(crate) struct Loaded {
     pub(crate) instances: InstancePre<State>,
     /// Its code, which other templates find through this handle.
     pub(super) _code: Arc<Component>,
+    /// Size of its largest memory, with which every call starts.
+    pub(super) initial_memory_bytes: u64,
     /// Bindings and configuration for `init`, if it runs in every call.
     pub(crate) init_per_call: Option<(GuestIndices, String)>,
     pub(crate) pace: Pace,
@@ -54,6 +56,11 @@ impl Template {
     /// Limits of its calls, unless a call has its own.
     pub fn limits(&self) -> &Limits {
         &self.inner.limits
+    }
+
+    /// Size of its largest memory, with which every call starts.
+    pub fn initial_memory_bytes(&self) -> u64 {
+        self.inner.initial_memory_bytes
     }
 
     /// Largest size of one of its memories, even if its limits allow more.

@@ -45,6 +45,7 @@ fn a_call_without_room_is_unavailable_and_says_which_budget_was_full() {
         instances: Some(4),
         // Half of it is for calls of the host: one of 256 MiB.
         memory_budget_bytes: Some(512 * MIB),
+        max_memory_bytes: 256 * MIB,
         ..SandboxConfig::default()
     });
     let large = load(&sandbox, BUSY, limits(5_000, 10_000, 256 * MIB));

@@ -112,3 +112,49 @@ fn a_component_that_starts_too_big_never_runs() {
     assert_eq!(stopped.limit.unwrap().used, 200 * 65_536);
     assert_unharmed(&sandbox);
 }
+
+#[test]
+fn exceptions_that_nobody_keeps_take_no_memory() {
+    let sandbox = sandbox();
+    let text = plain(
+        r#"(tag $thrown)
+        (func (export "run") (result i32) (local $count i32)
+            (loop $again
+                (block $caught (try_table (catch $thrown $caught) (throw $thrown)))
+                (local.set $count (i32.add (local.get $count) (i32.const 1)))
+                (br_if $again (i32.lt_u (local.get $count) (i32.const 100_000))))
+            (local.get $count))"#,
+        r#"(func (export "run") (result u32) (canon lift (core func $i "run")))"#,
+    );
+    let report = run::<_, u32>(&load(&sandbox, &text, limits()), "run", ());
+    assert_eq!(report.outcome.unwrap(), 100_000);
+    assert!(report.memory_peak <= MIB, "{}", report.memory_peak);
+    assert_unharmed(&sandbox);
+}
+
+#[test]
+fn exceptions_that_are_kept_count_as_memory() {
+    let sandbox = sandbox();
+    let text = plain(
+        r#"(tag $thrown)
+        (table $kept 0 exnref)
+        (func (export "run") (result i32)
+            (loop $again
+                (br_if $again (i32.ne (i32.const -1) (table.grow $kept
+                    (block $caught (result exnref)
+                        (try_table (catch_all_ref $caught) (throw $thrown)) unreachable)
+                    (i32.const 1)))))
+            unreachable)"#,
+        r#"(func (export "run") (result u32) (canon lift (core func $i "run")))"#,
+    );
+    let limits = Limits {
+        memory_bytes: MIB,
+        table_elements: 65_536,
+        ..Limits::default()
+    };
+    let report = run::<_, u32>(&load(&sandbox, &text, limits), "run", ());
+    let stopped = report.outcome.unwrap_err();
+    assert_eq!(stopped.ended, Ending::MemoryLimit);
+    assert_eq!(stopped.limit.unwrap().name, "memory_bytes");
+    assert_unharmed(&sandbox);
+}
