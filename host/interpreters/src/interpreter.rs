@@ -1,6 +1,7 @@
 //! Interpreters: plugins that run programs, each in a fresh instance.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,8 @@ use rlf_plugins::programs::{ProgramGrants, ProgramLimits};
 use rlf_plugins::registry::Registry;
 use rlf_sandbox::{BoxFuture, CallReport, CallSpec, Clock, Ending, LimitReached, Stopped, Tee};
 
-use crate::language::{Language, indices, languages};
+use crate::imports::imports;
+use crate::language::{Language, indices, language, languages};
 use crate::program::{
     CompileError, Compiled, Program, ProgramError, ProgramOutcome, ProgramReport, check_fetched,
 };
@@ -28,10 +30,12 @@ pub struct ProgramOptions {
     pub tee: Option<Tee>,
 }
 
-/// A language of a loaded interpreter plugin. Cheap to clone.
+/// A language of loaded interpreter plugins. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Interpreter {
     plugin: Arc<Plugin>,
+    /// Plugins with the same language. They run the programs that import a package which only they have.
+    others: Arc<[Arc<Plugin>]>,
     language: Language,
     /// True if a replacement of the plugin on disk serves later runs.
     follows: bool,
@@ -42,9 +46,25 @@ impl Interpreter {
     pub fn pinned_to(plugin: &Arc<Plugin>, language: &Language) -> Self {
         Self {
             plugin: Arc::clone(plugin),
+            others: Arc::new([]),
             language: language.clone(),
             follows: false,
         }
+    }
+
+    /// The interpreter for a language among these plugins, as they are now on disk. The first one that runs the language
+    /// runs a program, unless the program imports a package that only a later one has (`packages` of its manifest).
+    pub fn among<'a>(plugins: impl IntoIterator<Item = &'a Arc<Plugin>>, id: &str) -> Option<Self> {
+        let latest = plugins.into_iter().map(Plugin::latest);
+        let mut plugins = latest.filter(|plugin| language(plugin, id).is_some());
+        let first = plugins.next()?;
+        let found = language(&first, id)?.clone();
+        Some(Self {
+            plugin: first,
+            others: plugins.collect(),
+            language: found,
+            follows: false,
+        })
     }
 
     /// The language that it runs.
@@ -52,28 +72,75 @@ impl Interpreter {
         &self.language
     }
 
-    /// The plugin that it is a part of.
+    /// The plugin that runs its programs, and sets their limits, unless they need the packages of another.
     pub fn plugin(&self) -> &Arc<Plugin> {
         &self.plugin
     }
 
-    /// The plugin that serves a run that starts now.
+    /// The plugin that serves a notebook that opens now.
     pub(crate) fn serving(&self) -> Arc<Plugin> {
+        self.current(&self.plugin)
+    }
+
+    /// The plugin as it serves now.
+    fn current(&self, plugin: &Arc<Plugin>) -> Arc<Plugin> {
         if self.follows {
-            self.plugin.latest()
+            plugin.latest()
         } else {
-            Arc::clone(&self.plugin)
+            Arc::clone(plugin)
         }
+    }
+
+    /// All plugins that may run a program; the first is [`plugin`](Self::plugin).
+    fn plugins(&self) -> impl Iterator<Item = &Arc<Plugin>> {
+        std::iter::once(&self.plugin).chain(self.others.iter())
+    }
+
+    /// The number, among [`plugins`](Self::plugins), of the one that runs a program. The modules that lie beside it count
+    /// as its own code.
+    fn choose(&self, program: &Program) -> usize {
+        if self.others.is_empty() {
+            return 0;
+        }
+        let beside = (program.files.iter())
+            .filter(|file| {
+                Path::new(&file.path)
+                    .extension()
+                    .is_some_and(|end| end == "py")
+            })
+            .filter_map(|file| std::str::from_utf8(&file.data).ok());
+        let code = std::iter::once(&*program.code).chain(beside);
+        let imported: BTreeSet<&str> = code.flat_map(imports).collect();
+        let has = |plugin: &Arc<Plugin>| {
+            let mut packages = plugin.manifest().packages.iter();
+            packages.any(|package| imported.contains(package.as_str()))
+        };
+        self.plugins().position(has).unwrap_or(0)
     }
 
     /// Runs a program from start to end, in a fresh instance. An error describes a mistake in the request or a failure
     /// to run it. The program's own end is in the report.
     pub fn run(
         &self,
-        program: Program,
+        mut program: Program,
         spec: ProgramOptions,
     ) -> BoxFuture<'_, Result<ProgramReport, ProgramError>> {
-        Box::pin(async move { run(&self.serving(), &self.language.id, program, spec).await })
+        Box::pin(async move {
+            let chosen = self.choose(&program);
+            if !self.others.is_empty() {
+                for module in &mut program.modules {
+                    module.data = part(&module.data, chosen).ok_or_else(|| {
+                        let what = format!(
+                            "module {:?} was compiled by another interpreter",
+                            module.name
+                        );
+                        ProgramError::InvalidArguments(what)
+                    })?;
+                }
+            }
+            let plugin = self.plugins().nth(chosen).unwrap_or(&self.plugin);
+            run(&self.current(plugin), &self.language.id, program, spec).await
+        })
     }
 
     /// Compiles a module for programs to import. None of its code runs.
@@ -82,8 +149,39 @@ impl Interpreter {
         name: &'a str,
         source: &'a str,
     ) -> BoxFuture<'a, Result<Compiled, CompileError>> {
-        Box::pin(async move { compile(&self.serving(), &self.language.id, name, source).await })
+        Box::pin(async move {
+            let id = &self.language.id;
+            let mut compiled = compile(&self.serving(), id, name, source).await?;
+            if self.others.is_empty() {
+                return Ok(compiled);
+            }
+            let mut all = Vec::new();
+            add_part(&mut all, &compiled.data);
+            for other in self.others.iter() {
+                let for_other = compile(&self.current(other), id, name, source).await?;
+                add_part(&mut all, &for_other.data);
+            }
+            compiled.data = all;
+            Ok(compiled)
+        })
     }
+}
+
+/// Appends what one plugin compiled of a module that several may load.
+fn add_part(all: &mut Vec<u8>, part: &[u8]) {
+    all.extend((part.len() as u64).to_le_bytes());
+    all.extend(part);
+}
+
+/// What plugin number `chosen` compiled of a module. Returns `None` if this is no such module.
+fn part(mut all: &[u8], chosen: usize) -> Option<Vec<u8>> {
+    for _ in 0..chosen {
+        let (length, rest) = all.split_first_chunk()?;
+        all = rest.get(usize::try_from(u64::from_le_bytes(*length)).ok()?..)?;
+    }
+    let (length, rest) = all.split_first_chunk()?;
+    let part = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    Some(part.to_vec())
 }
 
 /// See [`Interpreter::run`].
@@ -157,6 +255,10 @@ pub(crate) fn call_spec(
     let most_memory = plugin.template().max_memory_bytes();
     let mut limits = grants.limits(&plugin.grants().limits, wanted, most_memory);
     limits.wall = spec.lifetime.unwrap_or(limits.wall);
+    let own = plugin.template().initial_memory_bytes();
+    limits.memory_bytes = (limits.memory_bytes)
+        .saturating_add(own.saturating_sub(ProgramGrants::INTERPRETER_BYTES))
+        .min(most_memory);
     CallSpec {
         label: spec.label,
         seed,
@@ -240,32 +342,47 @@ pub(crate) fn with_names_of_program_limits(mut stopped: Stopped) -> Stopped {
 #[derive(Debug, Clone, Default)]
 pub struct Interpreters {
     by_language: Arc<BTreeMap<String, Interpreter>>,
+    /// Each plugin alone, by its name.
+    by_plugin: Arc<BTreeMap<String, Interpreter>>,
 }
 
 impl Interpreters {
-    /// All loaded interpreters. If several run the same language, the plugin with the language's name is used, else the
-    /// first by name. Interpreters that only serve functions (`functions` of their grants) are left out.
+    /// All loaded interpreters. If several run the same language, the plugin with the language's name runs a program, else
+    /// the first by name. One that imports a package which only another has (`packages` of its manifest) runs there.
+    /// Interpreters that only serve functions (`functions` of their grants) are left out.
     pub fn new(registry: &Registry) -> Self {
-        let mut by_language: BTreeMap<String, Interpreter> = BTreeMap::new();
-        let run_programs = registry
-            .plugins()
-            .iter()
-            .filter(|plugin| plugin.grants().functions.is_none() && !plugin.is_environment());
-        for plugin in run_programs {
-            for language in languages(plugin) {
-                let is_namesake = plugin.name() == language.id;
-                if is_namesake || !by_language.contains_key(&language.id) {
-                    let interpreter = Interpreter {
-                        plugin: Arc::clone(plugin),
-                        language: language.clone(),
-                        follows: true,
-                    };
-                    by_language.insert(language.id.clone(), interpreter);
-                }
-            }
-        }
+        let run_programs: Vec<_> = (registry.plugins().iter())
+            .filter(|plugin| plugin.grants().functions.is_none() && !plugin.is_environment())
+            .collect();
+        let ids: BTreeSet<&String> = (run_programs.iter())
+            .flat_map(|plugin| languages(plugin))
+            .map(|language| &language.id)
+            .collect();
+        let by_language = ids.into_iter().filter_map(|id| {
+            let (namesake, others): (Vec<&Arc<Plugin>>, Vec<_>) =
+                (run_programs.iter()).partition(|plugin| plugin.name() == id);
+            let interpreter = Interpreter::among(namesake.into_iter().chain(others), id)?;
+            let follows = true;
+            Some((
+                id.clone(),
+                Interpreter {
+                    follows,
+                    ..interpreter
+                },
+            ))
+        });
+        let by_language = by_language.collect();
+        let by_plugin = run_programs.iter().filter_map(|plugin| {
+            let language = languages(plugin).first()?.clone();
+            let alone = Interpreter {
+                follows: true,
+                ..Interpreter::pinned_to(plugin, &language)
+            };
+            Some((plugin.name().to_owned(), alone))
+        });
         Self {
             by_language: Arc::new(by_language),
+            by_plugin: Arc::new(by_plugin.collect()),
         }
     }
 
@@ -274,8 +391,8 @@ impl Interpreters {
         self.by_language.values()
     }
 
-    /// The interpreter for a language.
+    /// The interpreter for a language. The name of a plugin stands for the first language of this plugin, in it alone.
     pub fn get(&self, language: &str) -> Option<&Interpreter> {
-        self.by_language.get(language)
+        (self.by_language.get(language)).or_else(|| self.by_plugin.get(language))
     }
 }

@@ -43,6 +43,7 @@
 //! ```
 
 pub mod functions;
+mod imports;
 pub mod interpreter;
 pub mod language;
 mod loader;

@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 
 use rlf_plugins::bindings::interpreter;
 use rlf_plugins::convert::definition_to_guest;
-use rlf_plugins::gates::ProgramRunner;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::kind::{KindLoader, LoadPlan};
 use rlf_plugins::manifest::PluginKind;
@@ -18,8 +17,7 @@ use rlf_plugins::python_environment::PythonEnvironment;
 use rlf_sandbox::{BoxFuture, FilesReport, Pool};
 
 use crate::functions::{self, FunctionSources, Functions};
-use crate::interpreter::Interpreter;
-use crate::language::{Loaded, check_languages, language, languages};
+use crate::language::{Loaded, check_languages};
 use crate::tool;
 
 /// Loads plugins that run programs.
@@ -143,7 +141,7 @@ impl Exports for InterpreterExports {
                     self.functions.get_or_init(|| compiled);
                     sources.definitions.clone()
                 }
-                None => languages(plugin).iter().map(tool::definition).collect(),
+                None => tool::definitions(plugin),
             };
             Ok(Some(ToolList {
                 listed: definitions.iter().map(definition_to_guest).collect(),
@@ -164,10 +162,5 @@ impl Exports for InterpreterExports {
             };
             (end, FilesReport::default())
         })
-    }
-
-    fn interpreter(&self, plugin: &Arc<Plugin>, id: &str) -> Option<Arc<dyn ProgramRunner>> {
-        let language = language(plugin, id)?;
-        Some(Arc::new(Interpreter::pinned_to(&plugin.latest(), language)))
     }
 }

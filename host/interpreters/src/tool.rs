@@ -11,17 +11,28 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::interpreter::{Interpreter, ProgramOptions};
-use crate::language::{Language, language};
+use crate::language::{Language, languages};
 use crate::program::{Program, ProgramError, ProgramOutcome, ProgramReport};
 
-/// The definition that models read of the tool that runs programs of a language.
-pub(crate) fn definition(language: &Language) -> ToolDefinition {
+/// The definitions that models read of the tools that run programs, one for each language.
+pub(crate) fn definitions(plugin: &Plugin) -> Vec<ToolDefinition> {
+    let named = languages(plugin).iter();
+    named.map(|language| definition(plugin, language)).collect()
+}
+
+fn definition(plugin: &Plugin, language: &Language) -> ToolDefinition {
     let name = capitalised(&language.id);
+    let packages = &plugin.manifest().packages;
+    let importable = if packages.is_empty() {
+        String::new()
+    } else {
+        format!(" It can import {}.", packages.join(", "))
+    };
     ToolDefinition {
-        name: language.id.clone(),
+        name: tool_name(plugin, language).to_owned(),
         description: format!(
-            "Runs a {name} program and returns what it prints. Each call starts afresh, without files, network or what \
-             earlier calls defined; print what you want to see."
+            "Runs a {name} program and returns what it prints.{importable} Each call starts afresh, without files, network \
+             or what earlier calls defined; print what you want to see."
         ),
         input_schema: json!({
             "type": "object",
@@ -41,6 +52,16 @@ pub(crate) fn definition(language: &Language) -> ToolDefinition {
     }
 }
 
+/// The name of the tool that runs a language: the language's. An interpreter with packages of its own may stand beside one
+/// without, so its tool has the plugin's name.
+fn tool_name<'a>(plugin: &'a Plugin, language: &'a Language) -> &'a str {
+    if plugin.manifest().packages.is_empty() {
+        &language.id
+    } else {
+        plugin.name()
+    }
+}
+
 fn capitalised(id: &str) -> String {
     match id {
         "javascript" => "JavaScript".to_owned(),
@@ -55,7 +76,8 @@ struct Arguments {
 
 /// Answers a call of the tool that runs programs.
 pub(crate) async fn call(plugin: &Arc<Plugin>, request: ToolRequest) -> CallEnd {
-    let Some(language) = language(plugin, &request.name) else {
+    let mut languages = languages(plugin).iter();
+    let Some(language) = languages.find(|id| tool_name(plugin, id) == request.name) else {
         return CallEnd::by_plugin(format!("it runs no {} any more", request.name));
     };
     let arguments: Arguments = match serde_json::from_str(&request.arguments) {

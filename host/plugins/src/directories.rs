@@ -75,7 +75,8 @@ impl PluginDirectories {
         jobs
     }
 
-    /// The folder of a language's interpreter: the one that the configuration names, or the first of the directories.
+    /// The folder of a language's interpreter: the one that the configuration names, by its path or by its name, or the first
+    /// of the directories.
     fn interpreter(
         &self,
         language: ScriptLanguage,
@@ -85,8 +86,10 @@ impl PluginDirectories {
         if let Some(path) = configured.and_then(|grants| grants.path.clone()) {
             return Some(path);
         }
-        let place = (self.all.iter()).find(|place| place.name() == language.id())?;
-        let directory = self.later.get(language.id()).unwrap_or(&self.directory);
+        let plugin = configured.and_then(|grants| grants.plugin.as_deref());
+        let name = plugin.unwrap_or(language.id());
+        let place = (self.all.iter()).find(|place| place.name() == name)?;
+        let directory = self.later.get(name).unwrap_or(&self.directory);
         Some(place.path(directory))
     }
 }

@@ -170,6 +170,9 @@ pub struct PluginManifest {
     /// if the trajectory was graded alone, and if an empty trajectory of the same task stays within the limits.
     /// Default: such a trajectory is excluded.
     pub beyond_limits: BTreeMap<String, f64>,
+    /// For an interpreter: packages beside the standard library that its programs can import, by their top-level modules.
+    /// Where several interpreters may run a program, one that imports such a package runs here. Default: none.
+    pub packages: Vec<String>,
 }
 
 impl PluginManifest {

@@ -17,7 +17,7 @@ use wasmtime::component::Instance;
 use crate::admission::Admitted;
 use crate::bindings::types;
 use crate::candidate::Candidate;
-use crate::gates::{Nesting, ProgramRunner};
+use crate::gates::Nesting;
 use crate::grants::PluginGrants;
 use crate::manifest::{GateName, PluginKind, PluginManifest};
 use crate::offered_tools::LoadedTool;
@@ -45,12 +45,6 @@ pub trait Exports: Send + Sync {
     ) -> BoxFuture<'a, (CallEnd, FilesReport)> {
         let _ = (plugin, request);
         Box::pin(async { no_tools() })
-    }
-
-    /// The interpreter for a language, if the plugin runs that language.
-    fn interpreter(&self, plugin: &Arc<Plugin>, language: &str) -> Option<Arc<dyn ProgramRunner>> {
-        let _ = (plugin, language);
-        None
     }
 }
 
@@ -352,12 +346,6 @@ impl Plugin {
     /// Calls one of its tools. Returns how the call ended, and a report about its files.
     pub async fn call_tool(self: &Arc<Self>, request: ToolRequest) -> (CallEnd, FilesReport) {
         self.exports.call_tool(self, request).await
-    }
-
-    /// The interpreter for a language, if the plugin runs that language. The component that serves now serves it to the
-    /// end.
-    pub fn interpreter(self: &Arc<Self>, language: &str) -> Option<Arc<dyn ProgramRunner>> {
-        self.exports.interpreter(self, language)
     }
 
     /// Asks the plugin something about itself, in a fresh instance. `what` names the question in logs.

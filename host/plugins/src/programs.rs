@@ -20,7 +20,8 @@ pub struct ProgramGrants {
     /// the machine was too busy. Key `deadline_ms`, default 120,000 ms.
     #[serde(rename = "deadline_ms", with = "milliseconds")]
     pub deadline: Duration,
-    /// Limit of all memory together. Default 256 MiB, or the sandbox's limit for one memory if that is smaller.
+    /// Limit of all memory together, up to 64 MiB of the interpreter's own included. An interpreter that starts with more
+    /// gets the rest on top. Default 256 MiB, or the sandbox's limit for one memory if that is smaller.
     pub memory_bytes: u64,
     /// Number of bytes kept of standard output, and of standard error: half from the head, half from the tail. Default:
     /// 64 KiB each, and up to 1 MiB each for a run that asks for more, as programs over HTTP do.
@@ -49,6 +50,8 @@ impl ProgramGrants {
     /// Maximum number of bytes kept of each stream of a run that asks for more, unless the operator sets another limit.
     /// Services that run processes keep the same amount.
     pub const MAX_KEPT_BYTES: u64 = 1 << 20;
+    /// What an interpreter may have of `memory_bytes`.
+    pub const INTERPRETER_BYTES: u64 = 64 << 20;
     /// Maximum number of files and directories of a program.
     const ENTRIES: u64 = 10_000;
     /// Maximum depth of a program's paths.

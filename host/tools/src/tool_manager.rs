@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 use rlf_dialogue::tool::{CallOutcome, Ended, Hints, ToolCall, ToolDefinition};
+use rlf_interpreters::interpreter::Interpreter;
 use rlf_plugins::arguments::canonical_json;
 use rlf_plugins::counters::{CallCounters, CallCounts, Unhealthy};
 use rlf_plugins::gates::{NestedCalls, Nesting, ProgramRunner};
@@ -472,10 +473,9 @@ impl NestedCalls for ToolManager {
     }
 
     fn interpreter(&self, plugins: &[String], language: &str) -> Option<Arc<dyn ProgramRunner>> {
-        plugins
-            .iter()
-            .filter_map(|plugin| self.inner.interpreters.get(plugin))
-            .find_map(|plugin| plugin.interpreter(language))
+        let interpreters = &self.inner.interpreters;
+        let named = (plugins.iter()).filter_map(|plugin| interpreters.get(plugin));
+        Some(Arc::new(Interpreter::among(named, language)?))
     }
 }
 

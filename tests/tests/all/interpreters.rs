@@ -5,6 +5,11 @@
 use std::fs;
 use std::path::Path;
 
+use rlf_interpreters::interpreter::{Interpreters, ProgramOptions};
+use rlf_interpreters::program::{Compiled, File, Program, ProgramError};
+use rlf_plugins::registry::Registry;
+use rlf_run::plugins::KINDS;
+use rlf_sandbox::{Sandbox, SandboxConfig};
 use rlf_tests::{Ended, Host};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -600,4 +605,122 @@ fn functions_of_a_folder_are_tools() {
         host.plugin(["call", "maths", "divide", "{}", "--config", &config])
             .refused_with(&parts);
     }
+}
+
+#[test]
+fn a_program_runs_where_the_packages_are_that_it_imports() {
+    let host = Host::with_test_plugins();
+    let toy = host.plugins().join("toy/toy.wasm");
+    let folder = tempfile::tempdir().unwrap();
+    for (name, packages) in [("toy", ""), ("toy-more", "packages = [\"numpy\"]\n")] {
+        let plugin = folder.path().join(name);
+        fs::create_dir(&plugin).unwrap();
+        fs::copy(&toy, plugin.join(format!("{name}.wasm"))).unwrap();
+        fs::write(plugin.join("plugin.toml"), packages).unwrap();
+    }
+    let config = folder.path().join("host.toml");
+    fs::write(&config, "[plugins.toy]\n[plugins.toy-more]\n").unwrap();
+    let config = config.display().to_string();
+    let plugins = folder.path().display().to_string();
+    let call = |tool: &str| {
+        let code = r#"{"code":"print import numpy"}"#;
+        host.run([
+            "plugin",
+            "call",
+            tool,
+            tool,
+            code,
+            "--plugins",
+            &plugins,
+            "--config",
+            &config,
+        ])
+    };
+    // Each has a tool of its own: the one with packages under its name, and it says what can be imported.
+    for tool in ["toy", "toy-more"] {
+        let ended = call(tool);
+        assert!(ended.succeeded().stdout.contains("import numpy"), "{ended}");
+    }
+    let listed = host.run(["plugin", "list", "--plugins", &plugins]);
+    assert!(
+        listed.succeeded().stdout.contains("tools: toy-more"),
+        "{listed}"
+    );
+    let alone = host.run_fed(
+        "print one",
+        ["run", "--lang", "toy-more", "--plugins", &plugins, "-"],
+    );
+    assert_eq!(alone.succeeded().stdout, "one\n", "{alone}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_goes_to_the_interpreter_whose_packages_it_imports() {
+    let toy = Host::with_test_plugins().plugins().join("toy/toy.wasm");
+    let folder = tempfile::tempdir().unwrap();
+    for (name, packages) in [("toy", ""), ("a-more", "packages = [\"numpy\"]\n")] {
+        let plugin = folder.path().join(name);
+        fs::create_dir(&plugin).unwrap();
+        fs::copy(&toy, plugin.join(format!("{name}.wasm"))).unwrap();
+        fs::write(plugin.join("plugin.toml"), packages).unwrap();
+    }
+    // One that is given too much refuses, so a refusal tells which of the two was asked.
+    let grants_by_name =
+        rlf_config::parse("[a-more.programs]\nfile_bytes = 1000\n", "grants").unwrap();
+    let sandbox = Sandbox::new(&SandboxConfig::default()).unwrap();
+    let registry = Registry::load(folder.path(), &grants_by_name, KINDS, &sandbox);
+    assert_eq!(registry.problems(), []);
+    let interpreters = Interpreters::new(&registry);
+    let interpreter = interpreters.get("toy").unwrap();
+
+    let program = |code: &str| Program {
+        code: code.to_owned(),
+        stdin: vec![b'x'; 2_000],
+        ..Program::default()
+    };
+    let run = |program: Program| interpreter.run(program, ProgramOptions::default());
+    let beside = File {
+        path: "own.py".to_owned(),
+        data: b"from numpy.linalg import solve\n".to_vec(),
+    };
+    assert!(run(program("print numpy")).await.is_ok());
+    for program in [
+        program("print x; import numpy as np"),
+        Program {
+            files: vec![beside],
+            ..program("print own")
+        },
+    ] {
+        let refused = run(program).await.unwrap_err();
+        assert!(matches!(refused, ProgramError::Exhausted(_)), "{refused}");
+    }
+
+    // A module is compiled for both.
+    for module in ["m", "numpy"] {
+        let compiled = interpreter.compile(module, "source").await.unwrap();
+        let program = Program {
+            code: format!("import {module}"),
+            modules: vec![compiled],
+            ..Program::default()
+        };
+        let report = run(program).await.unwrap();
+        assert_eq!(
+            report.stdout.captured().text,
+            "compiled source\n",
+            "{module}"
+        );
+    }
+    let foreign = Compiled {
+        name: "m".to_owned(),
+        data: b"compiled by another".to_vec(),
+    };
+    let refused = run(Program {
+        code: "import m".to_owned(),
+        modules: vec![foreign],
+        ..Program::default()
+    });
+    let refused = refused.await.unwrap_err().to_string();
+    assert!(
+        refused.contains("was compiled by another interpreter"),
+        "{refused}"
+    );
 }
