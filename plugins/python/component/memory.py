@@ -7,6 +7,8 @@ are others, and with it the build of the component.
 import opcode
 import struct
 
+from rlf_driver import immortal
+
 _WORD_BYTES = 4
 _IMMORTAL = 5 << 28
 """The reference count of an immortal object: `_Py_IMMORTAL_INITIAL_REFCNT` for pointers of 32 bits."""
@@ -60,3 +62,17 @@ def is_mortal(whole, one):
 def make_immortal(whole, one):
     """Keeps an object for good. References to it are neither counted nor written."""
     whole[id(one) // _WORD_BYTES] = _IMMORTAL
+
+
+def keep_all():
+    """Keeps all that exists now."""
+    whole = words()
+
+    def keep(objects):
+        mortal = [one for one in objects if is_mortal(whole, one)]
+        for one in mortal:
+            make_immortal(whole, one)
+        return mortal
+
+    immortal.keep_all(keep)
+    whole.release()

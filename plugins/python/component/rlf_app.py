@@ -8,7 +8,7 @@ from wit_world import exports
 from wit_world.exports import interpreter as interpreter_types
 from wit_world.imports import code, data, process
 
-import immortal
+import memory
 import interpreter
 from rlf_values import OK, Err, files, forget, outcome, pairs, unwrap
 
@@ -20,7 +20,7 @@ class Lifecycle(exports.Lifecycle):
         forget()
         unwrap(rlf_driver.configure(config))
         if rlf_driver.loaded.is_configured():
-            immortal.keep_all()
+            memory.keep_all()
 
 
 class Interpreter(exports.Interpreter):
@@ -84,4 +84,4 @@ library = next(folder for folder in sys.path if os.path.exists(folder + "/tarfil
 MISSING = rlf_driver.prepare(Host, library, warm)
 # componentize-py looks them up by name until the build is over.
 sys.modules.update(rlf_app=this, interpreter=interpreter)
-immortal.keep_all()
+memory.keep_all()

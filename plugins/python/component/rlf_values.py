@@ -45,7 +45,7 @@ def unwrap(result):
     raise Err(_ERRORS[value[0]](value[1]))
 
 
-_OURS = ("rlf_app", "interpreter", "rlf_values", "immortal", "memory", "holes")
+_OURS = ("rlf_app", "interpreter", "rlf_values", "memory")
 
 
 def forget():

@@ -40,7 +40,7 @@ SKIPPED = {
 """Folders of the library that no program in a sandbox has a use for."""
 
 _WITHHELD = {}
-"""Imported modules that are put in order for a run only when it imports them."""
+"""Imported modules that are put in order for a run only when it imports them, each with the function that does it."""
 _seed = [0]
 
 
@@ -136,11 +136,11 @@ class Withheld:
     def find_spec(cls, name, path=None, target=None):
         if name not in _WITHHELD:
             return None
-        return importlib.machinery.ModuleSpec(name, cls, origin=_WITHHELD[name].__file__)
+        return importlib.machinery.ModuleSpec(name, cls, origin=_WITHHELD[name][0].__file__)
 
     @staticmethod
     def create_module(spec):
-        module = _WITHHELD[spec.name]
+        module = _WITHHELD[spec.name][0]
         # A module that is present keeps its origin.
         spec.loader_state = module.__spec__
         return module
@@ -149,21 +149,36 @@ class Withheld:
     def exec_module(cls, module):
         name = module.__spec__.name
         module.__spec__ = module.__spec__.loader_state
-        if name == "random":
-            module.seed(_seed[0])
-        elif name == "logging":
-            now = time.time_ns()
-            module._startTime = now if sys.version_info >= (3, 13) else now / 1e9
-            atexit.register(module.shutdown)
+        _WITHHELD[name][1](module, _seed[0])
 
 
-def withhold():
-    """Decides what `Withheld` gives back. What draws from `random` on its own account counts in."""
+def begin_random(module, seed):
+    """Seeds `random` for a run."""
+    module.seed(seed)
+
+
+def begin_logging(module, seed):
+    """Lets `logging` begin with the run, and end with it."""
+    now = time.time_ns()
+    module._startTime = now if sys.version_info >= (3, 13) else now / 1e9
+    atexit.register(module.shutdown)
+
+
+def import_random(module, seed):
+    """Seeds `random` for a run that uses it through another module."""
+    importlib.import_module("random")
+
+
+def withhold(begin):
+    """Decides what `Withheld` gives back. `begin` maps further modules to functions that put them in order, given the module
+    and the run's seed. What draws from `random` on its own account counts in."""
     random = sys.modules["random"]
-    names = ["random", "logging"]
-    names += [name for name, module in sys.modules.items() if module is not random and vars(module).get("random") is random]
-    for name in names:
-        _WITHHELD[name] = sys.modules[name]
+    begin = {"random": begin_random, "logging": begin_logging} | begin
+    for name, module in list(sys.modules.items()):
+        if name not in begin and getattr(module, "__dict__", {}).get("random") is random:
+            begin[name] = import_random
+    for name, function in begin.items():
+        _WITHHELD[name] = sys.modules[name], function
     random.seed(0)
 
 
@@ -175,7 +190,8 @@ def withdraw(seed):
 
 
 def load(root):
-    """Imports, collects and adopts the library below `root`; the names that this build has not."""
+    """Imports, collects and adopts the library: what lies below the folder `root`, or in an archive, which is a finder that
+    has collected it. Returns the names that this build has not."""
     missing = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -184,8 +200,12 @@ def load(root):
                 importlib.import_module(name)
             except ImportError:
                 missing.append(name)
-        library = Library()
-        library.collect(root)
-        library.adopt(root)
+        if isinstance(root, str):
+            library = Library()
+            library.collect(root.rstrip("/"))
+            library.adopt(root.rstrip("/"))
+        else:
+            library = root
+            library.adopt()
     sys.meta_path.insert(0, library)
     return missing

@@ -16,6 +16,9 @@ _modules = sys.modules
 _standard_modules = sys.stdlib_module_names
 _ABSENT = object()
 
+packages = ()
+"""What programs can import beside the standard library, for people."""
+
 
 def _type_of_ignored():
     """The type of what `sys.unraisablehook` is given, which has no name anywhere."""
@@ -92,7 +95,8 @@ def what_is_there(error):
         return ""
     if package in _standard_modules:
         return f"The sandbox does not have {package!r} of the standard library.\n"
-    return "The sandbox has the standard library and the program's own files. Nothing can be installed.\n"
+    there_are = ", ".join(["the standard library", *packages])
+    return f"The sandbox has {there_are} and the program's own files. Nothing can be installed.\n"
 
 
 def plain(text):

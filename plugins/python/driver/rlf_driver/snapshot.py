@@ -12,17 +12,19 @@ import types
 import typing
 import weakref
 
-from . import files, library, loaded, loop, network, run, session, stack, streams, threads, warmup
+from . import files, library, loaded, loop, network, report, run, session, stack, streams, threads, warmup
 
 _ROUNDS = 4
 _INPUT = b"first line\nsecond line\n"
 
 
-def prepare(host, root, execute=run.execute):
-    """Imports and collects the standard library below `root`, warms up and leaves the interpreter as a program expects to
-    find it. `execute` runs a program through all that lies between the host and the driver, to be warmed up as well.
-    Returns the modules that this build of CPython lacks."""
-    missing = library.load(root.rstrip("/"))
+def prepare(host, root, execute=run.execute, programs=warmup.PROGRAMS, begin={}, packages=()):
+    """Imports and collects the standard library, which `library.load` takes, warms up and leaves the interpreter as a program
+    expects to find it. `execute` runs a program through all that lies between the host and the driver, to be warmed up as
+    well. `programs` are those of the warm-up, `begin` is for `library.withhold`, and `packages` names what programs can
+    import beside the standard library. Returns the modules that this build of CPython lacks."""
+    report.packages = packages
+    missing = library.load(root)
     loaded.collect()
     loop.install()
     network.install()
@@ -30,9 +32,9 @@ def prepare(host, root, execute=run.execute):
     run.keep_exits_of_threads()
     stack.install(run.run, session.Notebook.step)
     add_builtins()
-    library.withhold()
+    library.withhold(begin)
     sys.meta_path.insert(0, library.Withheld)
-    warm_up(execute)
+    warm_up(execute, programs)
     tidy()
     run.belong_to(host)
     gc.collect()
@@ -50,12 +52,12 @@ def add_builtins():
         site.sethelper()
 
 
-def warm_up(execute):
-    """Runs the programs of `warmup` as they will be run, without files and with nobody to hear them."""
+def warm_up(execute, programs):
+    """Runs programs as they will be run, without files and with nobody to hear them."""
     modules = set(sys.modules)
     streams.descriptors = False
     for _ in range(_ROUNDS):
-        for source in warmup.PROGRAMS:
+        for source in programs:
             streams.fresh()
             execute(("python", source, ["main.py"], _INPUT, [], [], [], 0, (0, 0, 0, 0)))
             for name in set(sys.modules) - modules:

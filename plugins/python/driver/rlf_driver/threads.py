@@ -15,6 +15,7 @@ import contextvars
 import queue
 import sys
 import threading
+import time
 import weakref
 
 from . import report
@@ -37,6 +38,7 @@ _arguments = weakref.WeakKeyDictionary()
 """What the tasks of a pool are run with. A pool is in it once its initializer has returned."""
 
 _start, _wait = threading.Thread.start, threading.Condition.wait
+_sleep = time.sleep
 _Pool = concurrent.futures.ThreadPoolExecutor
 _submit = _Pool.submit
 
@@ -146,6 +148,9 @@ def wait(self, timeout=None):
     """Wait until notified or until a timeout occurs. Only a timeout can end it, because no other thread runs."""
     if self._is_owned() and (timeout is None or _running and timeout > 0):
         refuse()
+    if self._is_owned() and timeout is not None:
+        _sleep(max(timeout, 0))
+        return False
     return _wait(self, timeout)
 
 
