@@ -9,6 +9,7 @@ use crate::{
     machine::{self, Need},
     plugins,
     project::Project,
+    python,
     steps::{Steps, say},
 };
 
@@ -30,24 +31,34 @@ pub fn run(project: &Project, data: Option<PathBuf>) -> Result<()> {
     host::build(project, &mut steps)?;
     steps.take("build the plugins", || plugins::build(project))?;
     let mut all_good = true;
-    for language in ["python", "javascript"] {
+    let science = project.root().join(python::SCIENCE_COMPONENT);
+    let science = science.parent().filter(|_| science.is_file());
+    for (plugin, language, builds) in [
+        ("python", "python", builds(project, "python")?),
+        (
+            python::SCIENCE,
+            "python",
+            science.into_iter().map(PathBuf::from).collect(),
+        ),
+        ("javascript", "javascript", builds(project, "javascript")?),
+    ] {
         let programs = project
             .root()
             .join("plugins")
-            .join(language)
+            .join(plugin)
             .join("conformance");
         if !programs.is_dir() {
             continue;
         }
-        let builds = builds(project, language)?;
         if builds.is_empty() {
             say(&format!(
-                "  {language}: skipped, because it is not built on this machine"
+                "  {plugin}: skipped, because it is not built on this machine"
             ));
             continue;
         }
         let mut command = project.command(project.bench_binary());
-        command.arg("conformance").arg("--programs").arg(programs);
+        command.arg("conformance").args(["--lang", language]);
+        command.arg("--programs").arg(programs);
         for build in builds {
             command.arg("--build").arg(build);
         }

@@ -30,6 +30,7 @@ pub fn guests(project: &Project) -> Result<Vec<Guest>> {
         guests.extend(crates(project, &with_c, true)?);
     }
     guests.extend(python::guest(project));
+    guests.extend(python::science_guest(project));
     guests.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(guests)
 }

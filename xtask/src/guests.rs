@@ -2,8 +2,8 @@
 //!
 //! A guest is a crate with a `cdylib` in the guests' workspace, `plugins/Cargo.toml`. This workspace has its own lock
 //! file, profile and target folder: it has another target and other dependencies, and its cargo never waits for the
-//! host's lock. Crates with C inside are in a separate workspace, [`crate::with_c`]. One guest is not a crate: the
-//! Python interpreter.
+//! host's lock. Crates with C inside are in a separate workspace, [`crate::with_c`]. Two guests are not crates: the
+//! Python interpreters.
 
 use std::{
     path::{Path, PathBuf},
@@ -79,6 +79,8 @@ pub enum Maker {
     },
     /// The interpreter of `plugins/python`, built by [`crate::python`].
     Python,
+    /// The interpreter of `plugins/python-science`, built by [`crate::python`] only if somebody asks for it.
+    Science,
 }
 
 /// The `Cargo.toml` of the guests' workspace.

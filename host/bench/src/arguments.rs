@@ -55,6 +55,15 @@ pub(crate) enum Command {
         /// Largest number of instances kept alive at once
         #[arg(long, default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=11_000))]
         alive: usize,
+        /// Measure programs that import numpy, pandas, sympy and scikit-learn, and nothing else
+        #[arg(long)]
+        packages: bool,
+        /// Python to compare with (default: the machine's python3)
+        #[arg(long, value_name = "PROGRAM")]
+        python: Option<PathBuf>,
+        /// Folder that keeps compiled interpreters (default: one that is removed at the end)
+        #[arg(long, value_name = "DIR")]
+        cache: Option<PathBuf>,
     },
     /// Measure environment sessions beside one process for each: speed, and memory of many live sessions
     Env {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use rlf_interpreters::interpreter::{Interpreter, Interpreters, ProgramOptions};
-use rlf_interpreters::notebook::NotebookRequest;
+use rlf_interpreters::notebook::{Notebook, NotebookRequest};
 use rlf_interpreters::program::Program;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::programs::ProgramLimits;
@@ -39,10 +39,37 @@ const PROGRAMS: [(&str, &str, &str); 4] = [
     ),
     ("a loop of 1,000,000", include_str!("code/loop.py"), ""),
 ];
+/// The same of programs that import packages.
+const WITH_PACKAGES: [(&str, &str, &str); 6] = [
+    PROGRAMS[0],
+    ("numpy", include_str!("code/packages/numpy.py"), ""),
+    (
+        "numpy: a product and a solution, 200 x 200",
+        include_str!("code/packages/numpy_solve.py"),
+        "True\n",
+    ),
+    (
+        "pandas: groups of 1,000 rows",
+        include_str!("code/packages/pandas.py"),
+        "499.0 500.0\n",
+    ),
+    (
+        "sympy: a quadratic and a derivative",
+        include_str!("code/packages/sympy.py"),
+        "[2, 3] x*cos(x) + sin(x)\n",
+    ),
+    (
+        "scikit-learn: a linear regression",
+        include_str!("code/packages/sklearn.py"),
+        "2.0\n",
+    ),
+];
 /// Numbers of runs in flight.
 const AT_ONCE: [usize; 3] = [1, 2, 64];
 /// Numbers of instances alive at once.
 const ALIVE: [usize; 3] = [64, 1_000, 10_000];
+/// Number of instances with packages alive at once.
+const WITH_PACKAGES_ALIVE: u64 = 16;
 
 /// Options from the command line.
 pub(super) struct Options<'a> {
@@ -52,6 +79,12 @@ pub(super) struct Options<'a> {
     pub(super) time: Duration,
     /// Largest number of instances kept alive at once.
     pub(super) alive: usize,
+    /// Measure programs that import packages, and nothing else.
+    pub(super) packages: bool,
+    /// The native Python to compare with.
+    pub(super) python: Option<PathBuf>,
+    /// Folder of compiled components; by default one that is removed at the end.
+    pub(super) cache: Option<PathBuf>,
 }
 
 /// Measured times of runs.
@@ -101,11 +134,9 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let mut builds = Vec::new();
     for path in options.builds {
-        builds.push(Build::load(
-            path,
-            &folder.path().join("cache"),
-            options.alive,
-        )?);
+        let cache = options.cache.clone();
+        let cache = cache.unwrap_or_else(|| folder.path().join("cache"));
+        builds.push(Build::load(path, &cache, options.alive)?);
     }
     println!("{}\n", builds[0].sandbox.describe());
     for build in &builds {
@@ -122,15 +153,26 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
             }),
         ));
     }
-    let python = native::python();
+    let python = options.python.clone().map_or_else(native::python, Ok);
     match &python {
         Ok(python) => ways.extend(native::ways(python)),
         Err(error) => println!("nothing to compare with: {error:#}"),
     }
-    for (name, code, printed) in PROGRAMS {
+    let programs = if options.packages {
+        &WITH_PACKAGES[..]
+    } else {
+        &PROGRAMS
+    };
+    for (name, code, printed) in programs {
         table(name, code, printed, &mut ways, options.time);
     }
     drop(ways);
+    if options.packages {
+        for build in &builds {
+            memory_with_packages(build, &runtime)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Ok(python) = &python {
         for build in &builds {
             http::compare(build, python, options.time)?;
@@ -305,31 +347,61 @@ impl Way for InSandbox<'_> {
 }
 
 /// Prints the memory of live instances that have run a program.
-fn memory(build: &Build, runtime: &Runtime, alive: usize) -> anyhow::Result<()> {
-    // Only pages written to count; the rest is shared with the image.
-    let own = || {
-        memory_bytes("RssAnon:").context("the kernel does not say what memory is private (RssAnon)")
+/// Prints the memory that a run with packages has of its own.
+fn memory_with_packages(build: &Build, runtime: &Runtime) -> anyhow::Result<()> {
+    println!(
+        "memory beyond the shared image of {}, {} instances that each ran the program",
+        build.name, WITH_PACKAGES_ALIVE
+    );
+    for (name, code, printed) in WITH_PACKAGES {
+        let kib = runtime.block_on(async {
+            let before = own_bytes()?;
+            let mut notebooks = Vec::new();
+            for _ in 0..WITH_PACKAGES_ALIVE {
+                let mut notebook = open(build).await?;
+                let cell = notebook.execute(code, ProgramLimits::default()).await?;
+                ensure!(
+                    cell.stdout.head().ends_with(printed.as_bytes()),
+                    "{name} ended otherwise: {}",
+                    cell.stderr.captured().text
+                );
+                notebooks.push(notebook);
+            }
+            anyhow::Ok(own_bytes()?.saturating_sub(before) / 1024 / WITH_PACKAGES_ALIVE)
+        })?;
+        println!("  {name:<44}{kib:>8} KiB each");
+    }
+    println!();
+    Ok(())
+}
+
+/// Memory that only this process has. The pages of an image count only where an instance wrote to them.
+fn own_bytes() -> anyhow::Result<u64> {
+    memory_bytes("RssAnon:").context("the kernel does not say what memory is private (RssAnon)")
+}
+
+async fn open(build: &Build) -> anyhow::Result<Notebook> {
+    let options = ProgramOptions {
+        label: "bench".to_owned(),
+        ..ProgramOptions::default()
     };
+    let opened = build
+        .interpreter
+        .open_notebook(NotebookRequest::default(), options);
+    Ok(opened.await?)
+}
+
+fn memory(build: &Build, runtime: &Runtime, alive: usize) -> anyhow::Result<()> {
     println!(
         "instances of {} that live at once, each having run `print(1 + 1)`, and then the function with its tests",
         build.name
     );
     runtime.block_on(async {
-        let before = own()?;
+        let before = own_bytes()?;
         let mut notebooks = Vec::new();
         for count in ALIVE.into_iter().filter(|count| *count <= alive) {
             while notebooks.len() < count {
-                let request = NotebookRequest::default();
-                let mut notebook = build
-                    .interpreter
-                    .open_notebook(
-                        request,
-                        ProgramOptions {
-                            label: "bench".to_owned(),
-                            ..ProgramOptions::default()
-                        },
-                    )
-                    .await?;
+                let mut notebook = open(build).await?;
                 let cell = notebook
                     .execute(PROGRAMS[0].1, ProgramLimits::default())
                     .await?;
@@ -339,7 +411,7 @@ fn memory(build: &Build, runtime: &Runtime, alive: usize) -> anyhow::Result<()> 
                 );
                 notebooks.push(notebook);
             }
-            let printed = own()?.saturating_sub(before);
+            let printed = own_bytes()?.saturating_sub(before);
             let mut tested = None;
             if count == ALIVE[0] {
                 for notebook in &mut notebooks {
@@ -351,7 +423,7 @@ fn memory(build: &Build, runtime: &Runtime, alive: usize) -> anyhow::Result<()> 
                         "a cell printed something else"
                     );
                 }
-                tested = Some(own()?.saturating_sub(before));
+                tested = Some(own_bytes()?.saturating_sub(before));
             }
             let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
             println!(

@@ -96,10 +96,16 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             builds,
             seconds,
             alive,
+            packages,
+            python,
+            cache,
         } => code::run(&code::Options {
             builds,
             time: Duration::from_secs_f64(*seconds),
             alive: *alive,
+            packages: *packages,
+            python: python.clone(),
+            cache: cache.clone(),
         }),
         Command::Env {
             python,

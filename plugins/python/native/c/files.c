@@ -305,3 +305,9 @@ __wasi_errno_t files_stage(const char *path, size_t length, uint8_t *data, size_
     bytes_held += size;
     return 0;
 }
+
+void files_forget(struct node *file) {
+    bytes_held -= file->size;
+    file->data = NULL;
+    file->size = file->room = 0;
+}

@@ -63,3 +63,6 @@ void files_clear(struct node *folder);
 
 // Puts `data`, from malloc, at `path`, with the folders that it needs. For the build; 0 where it worked.
 __wasi_errno_t files_stage(const char *path, size_t length, uint8_t *data, size_t size);
+
+// Makes a staged file empty without freeing its data, which the caller keeps. For the build.
+void files_forget(struct node *file);

