@@ -22,16 +22,19 @@ pub enum Family {
     FirstParty,
     /// Guests that misbehave, for tests: sources in `tests/guests/`, built into `target/test-plugins`.
     Test,
+    /// Shipped plugins that are built only if somebody asks for them: sources in `plugins/`, built into
+    /// `target/science`. They are large, so whoever loads all plugins of a folder should not meet them unasked.
+    OnRequest,
 }
 
 impl Family {
-    /// Both families.
-    pub const ALL: [Self; 2] = [Self::FirstParty, Self::Test];
+    /// All families.
+    pub const ALL: [Self; 3] = [Self::FirstParty, Self::Test, Self::OnRequest];
 
     /// The folder of the sources; each guest has a folder in it.
     pub fn sources(self, project: &Project) -> PathBuf {
         project.root().join(match self {
-            Self::FirstParty => "plugins",
+            Self::FirstParty | Self::OnRequest => "plugins",
             Self::Test => "tests/guests",
         })
     }
@@ -41,6 +44,7 @@ impl Family {
         project.root().join(match self {
             Self::FirstParty => "target/plugins",
             Self::Test => "target/test-plugins",
+            Self::OnRequest => "target/science",
         })
     }
 }

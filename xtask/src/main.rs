@@ -47,7 +47,7 @@ enum Command {
         #[arg(long)]
         tier: Option<Tier>,
     },
-    /// Build the Python with numpy, pandas, scipy, sympy and scikit-learn into target/plugins/python-science, if it changed
+    /// Build the Python with numpy, pandas, scipy, sympy and scikit-learn into target/science, if it changed
     Science,
     /// Build the guests with C inside (the JavaScript interpreter and SQLite's reward), if they changed
     Javascript,

