@@ -353,10 +353,11 @@ fn memory_with_packages(build: &Build, runtime: &Runtime) -> anyhow::Result<()> 
         "memory beyond the shared image of {}, {} instances that each ran the program",
         build.name, WITH_PACKAGES_ALIVE
     );
+    // The places of instances that ended keep pages, so none ends before all are measured.
+    let mut notebooks = Vec::new();
     for (name, code, printed) in WITH_PACKAGES {
         let kib = runtime.block_on(async {
             let before = own_bytes()?;
-            let mut notebooks = Vec::new();
             for _ in 0..WITH_PACKAGES_ALIVE {
                 let mut notebook = open(build).await?;
                 let cell = notebook.execute(code, ProgramLimits::default()).await?;

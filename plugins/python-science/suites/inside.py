@@ -4,12 +4,14 @@ The wheels are beside this program as one archive. The suite's files become a pa
 """
 
 import importlib
+import json
 import os
 import sys
 import types
 import zipfile
 
 ROOT = "/tmp/suite"
+MISSING = ["numpy._core._rational_tests", "numpy._core._multiarray_tests", "numpy._core._umath_tests"]
 OPTIONS = ["-q", "--tb=no", "--capture=no", "--no-header", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-p", "no:logging", "-W", "ignore"]
 
 
@@ -28,8 +30,24 @@ class Counts:
         if ended == "failed":
             self.failed.append(report.nodeid.rpartition("::")[2])
 
+    def pytest_collectreport(self, report):
+        if report.failed:
+            self.failed.append("not collected: " + report.longreprtext.strip().splitlines()[-1])
+
     def pytest_report_teststatus(self, report, config):
         return "", "", ""
+
+
+def leave_out(name):
+    """Stands in for a module in C that only tests use and that the interpreter has not: a test that calls it is skipped."""
+    import pytest
+
+    def function(*arguments, **keywords):
+        pytest.skip(f"{name} is not there")
+
+    stand_in = types.ModuleType(name)
+    stand_in.__getattr__ = lambda _: function
+    sys.modules[name] = stand_in
 
 
 def main(module):
@@ -45,11 +63,13 @@ def main(module):
         tests = sys.modules[package] = types.ModuleType(package)
     tests.__path__ = [folder]
     os.chdir(ROOT)
+    for name in MISSING:
+        leave_out(name)
     import pytest
 
     counts = Counts()
-    status = pytest.main([*OPTIONS, f"{folder}/{module.rpartition('.')[2]}.py"], plugins=[counts])
-    print("\ncounts", status, *counts.counts.values(), *counts.failed)
+    pytest.main([*OPTIONS, f"{folder}/{module.rpartition('.')[2]}.py"], plugins=[counts])
+    print("\ncounts", json.dumps([list(counts.counts.values()), counts.failed]))
 
 
 main(sys.argv[1])

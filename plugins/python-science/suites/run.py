@@ -2,12 +2,13 @@
 
     python3 plugins/python-science/suites/run.py [PATTERN]
 
-PATTERN selects files, such as `linalg`. It needs a built `rlf-host`, the built interpreter (`cargo xtask science`), pip, and some
-twenty minutes.
+PATTERN selects files, such as `linalg`. It needs a built `rlf-host`, the built interpreter (`cargo xtask science`), pip, and
+five minutes.
 """
 
 import fnmatch
 import io
+import json
 import pathlib
 import subprocess
 import sys
@@ -71,11 +72,9 @@ def main(pattern="*"):
                     last = (ended.stderr.strip().splitlines() or ["no output"])[-1]
                     print(f"{module:52}  did not end: {last[:200]}", flush=True)
                     continue
-                _, status, *counts = lines[-1].split()
-                failed = counts[4:]
-                counts = [int(count) for count in counts[:4]]
+                counts, failed = json.loads(lines[-1].removeprefix("counts "))
                 total = [a + b for a, b in zip(total, counts)]
-                print(f"{module:52}" + "".join(f"{count:>8}" for count in counts), " ".join(failed[:8]), flush=True)
+                print(f"{module:52}" + "".join(f"{count:>8}" for count in counts), "; ".join(failed[:4]), flush=True)
     print(f"{'all':52}" + "".join(f"{count:>8}" for count in total))
 
 
