@@ -36,6 +36,13 @@ pub const SCIENCE: &str = "python-science";
 /// test them.
 pub const SCIENCE_COMPONENT: &str = "target/interpreters/python-science/python.wasm";
 
+/// Its inputs beside those of the fast build, relative to the repository.
+const SCIENCE_INPUTS: [&str; 3] = [
+    "plugins/python-science/binding",
+    "plugins/python-science/c",
+    "plugins/python-science/requirements.txt",
+];
+
 /// The file with the tier that `cargo xtask python` made last.
 const CHOICE: &str = "target/interpreters/python.tier";
 
@@ -110,10 +117,7 @@ pub fn science_guest(project: &Project) -> Option<Guest> {
         name: SCIENCE.to_owned(),
         family: Family::OnRequest,
         maker: Maker::Science,
-        inputs: inputs
-            .chain(["plugins/python-science"])
-            .map(PathBuf::from)
-            .collect(),
+        inputs: inputs.chain(SCIENCE_INPUTS).map(PathBuf::from).collect(),
         source,
     })
 }
