@@ -39,7 +39,7 @@ const PROGRAMS: [(&str, &str, &str); 4] = [
     ),
     ("a loop of 1,000,000", include_str!("code/loop.py"), ""),
 ];
-/// The same of programs that import packages.
+/// Name, source and output of each program that imports packages.
 const WITH_PACKAGES: [(&str, &str, &str); 6] = [
     PROGRAMS[0],
     ("numpy", include_str!("code/packages/numpy.py"), ""),
@@ -346,7 +346,6 @@ impl Way for InSandbox<'_> {
     }
 }
 
-/// Prints the memory of live instances that have run a program.
 /// Prints the memory that a run with packages has of its own.
 fn memory_with_packages(build: &Build, runtime: &Runtime) -> anyhow::Result<()> {
     println!(
@@ -381,6 +380,7 @@ fn own_bytes() -> anyhow::Result<u64> {
     memory_bytes("RssAnon:").context("the kernel does not say what memory is private (RssAnon)")
 }
 
+/// Opens a notebook in a fresh instance.
 async fn open(build: &Build) -> anyhow::Result<Notebook> {
     let options = ProgramOptions {
         label: "bench".to_owned(),
@@ -392,6 +392,7 @@ async fn open(build: &Build) -> anyhow::Result<Notebook> {
     Ok(opened.await?)
 }
 
+/// Prints the memory of live instances that have run a program.
 fn memory(build: &Build, runtime: &Runtime, alive: usize) -> anyhow::Result<()> {
     println!(
         "instances of {} that live at once, each having run `print(1 + 1)`, and then the function with its tests",

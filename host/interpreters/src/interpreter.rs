@@ -173,7 +173,7 @@ fn add_part(all: &mut Vec<u8>, part: &[u8]) {
     all.extend(part);
 }
 
-/// What plugin number `chosen` compiled of a module. Returns `None` if this is no such module.
+/// Takes the part of a module that plugin number `chosen` compiled. Returns `None` if the module was not compiled here.
 fn part(mut all: &[u8], chosen: usize) -> Option<Vec<u8>> {
     for _ in 0..chosen {
         let (length, rest) = all.split_first_chunk()?;

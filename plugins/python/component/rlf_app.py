@@ -8,8 +8,8 @@ from wit_world import exports
 from wit_world.exports import interpreter as interpreter_types
 from wit_world.imports import code, data, process
 
-import memory
 import interpreter
+import memory
 from rlf_values import OK, Err, files, forget, outcome, pairs, unwrap
 
 

@@ -181,16 +181,14 @@ impl Report {
     ///
     /// let mut report = Report::printed("704982704\n");
     /// assert!(!report.has_narrow_integers());
-    /// report.stderr.head = b"note: numpy's default integers have 32 bits here and ..\n".to_vec();
+    /// report.stderr.head = b"half a line note: numpy's default integers have 32 bits here and ..\n".to_vec();
     /// assert!(report.has_narrow_integers());
     /// ```
     pub fn has_narrow_integers(&self) -> bool {
         let note = NARROW_INTEGERS.as_bytes();
-        let streams = [&self.stderr.head, &self.stderr.tail];
-        let mut lines = streams
-            .into_iter()
-            .flat_map(|part| part.split(|byte| *byte == b'\n'));
-        lines.any(|line| line.starts_with(note))
+        // The program may have written a part of a line before it.
+        let has_note = |part: &[u8]| part.windows(note.len()).any(|bytes| bytes == note);
+        has_note(&self.stderr.head) || has_note(&self.stderr.tail)
     }
 
     /// A file that the run returned.

@@ -608,7 +608,7 @@ fn functions_of_a_folder_are_tools() {
 }
 
 #[test]
-fn a_program_runs_where_the_packages_are_that_it_imports() {
+fn an_interpreter_with_packages_offers_a_tool_of_its_own() {
     let host = Host::with_test_plugins();
     let toy = host.plugins().join("toy/toy.wasm");
     let folder = tempfile::tempdir().unwrap();
@@ -636,16 +636,21 @@ fn a_program_runs_where_the_packages_are_that_it_imports() {
             &config,
         ])
     };
-    // Each has a tool of its own: the one with packages under its name, and it says what can be imported.
+    // The tool of the one with packages has the plugin's name, not the language's.
     for tool in ["toy", "toy-more"] {
         let ended = call(tool);
         assert!(ended.succeeded().stdout.contains("import numpy"), "{ended}");
     }
-    let listed = host.run(["plugin", "list", "--plugins", &plugins]);
-    assert!(
-        listed.succeeded().stdout.contains("tools: toy-more"),
-        "{listed}"
-    );
+    let inspected = host.run([
+        "plugin",
+        "inspect",
+        "toy-more",
+        "--plugins",
+        &plugins,
+        "--json",
+    ]);
+    let text = &inspected.succeeded().stdout;
+    assert!(text.contains("It can import numpy."), "{inspected}");
     let alone = host.run_fed(
         "print one",
         ["run", "--lang", "toy-more", "--plugins", &plugins, "-"],

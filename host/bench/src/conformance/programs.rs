@@ -40,7 +40,7 @@ struct Case {
     modules: BTreeMap<String, String>,
     #[serde(default)]
     sandbox: Expected,
-    /// What interpreters whose version begins so do instead.
+    /// Expectations that replace these in interpreters whose version begins with the key.
     #[serde(default)]
     versions: BTreeMap<String, Expected>,
     #[serde(default)]

@@ -17,7 +17,7 @@ _standard_modules = sys.stdlib_module_names
 _ABSENT = object()
 
 packages = ()
-"""What programs can import beside the standard library, for people."""
+"""Names, for people, of the packages that programs can import beside the standard library."""
 
 
 def _type_of_ignored():

@@ -130,7 +130,7 @@ pub(crate) fn merge(
     Ok(module.finish())
 }
 
-/// What has to be known of a module before it is encoded again.
+/// Facts about a module that are needed before it is encoded again.
 struct Input<'a> {
     module: &'a [u8],
     imports: Vec<(String, String)>,

@@ -36,7 +36,7 @@ pub(crate) struct Folders<'a> {
     pub(crate) wit: &'a Path,
     /// Our C and patches of the fast build.
     pub(crate) native: &'a Path,
-    /// What this build has of its own: C and Python.
+    /// The C and the Python of this build alone.
     pub(crate) science: &'a Path,
     /// The unpacked wheel.
     pub(crate) wheel: &'a Path,

@@ -1,5 +1,6 @@
 //! Forms of tests: which are split, which stay weak, and which errors a row can have.
 
+use rlf_plugin::execute::Report;
 use rlf_plugin::serde_json::{Value, json};
 use rlf_plugin::{error_message, testing};
 
@@ -538,4 +539,22 @@ fn a_row_that_is_too_large_for_a_program_excludes_and_names_the_key() {
         text.contains("raise `file_bytes` in [plugins.INTERPRETER.programs]"),
         "{text}"
     );
+}
+
+#[test]
+fn a_program_whose_numpy_has_narrow_integers_is_counted() {
+    testing::execute_with(|program| {
+        let mut report = Report::printed("1\n");
+        if program.code.contains("numpy") {
+            report.stderr.head =
+                b"note: numpy's default integers have 32 bits here and ..\n".to_vec();
+        }
+        Ok(report)
+    });
+    let streams = json!({ "inputs": ["1"], "outputs": ["1"] });
+    for (code, narrow) in [("import numpy", 1.0), ("print(1)", 0.0)] {
+        let score = grade(streams.clone(), code).unwrap();
+        assert_eq!(metric(&score, "narrow_integers"), narrow, "{code}");
+        assert_eq!(metric(&score, "passed"), 1.0, "{code}");
+    }
 }
