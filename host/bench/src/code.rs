@@ -19,7 +19,7 @@ use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::programs::ProgramLimits;
 use rlf_plugins::registry::Registry;
 use rlf_run::plugins::KINDS;
-use rlf_sandbox::{Sandbox, SandboxConfig};
+use rlf_sandbox::{Sandbox, SandboxConfig, prepare_process};
 use tokio::runtime::Runtime;
 
 use crate::soak::memory_bytes;
@@ -255,7 +255,7 @@ impl Build {
         };
         let sandbox = Sandbox::new(&SandboxConfig {
             cache: Some(cache.to_owned()),
-            prepare_elsewhere: true,
+            preparer: Some(prepare_process::THIS_PROGRAM.into()),
             instances: Some(8),
             programs: Some(programs),
             // Nearly all of this memory is shared.

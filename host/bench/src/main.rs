@@ -31,7 +31,7 @@ use anyhow::bail;
 use clap::Parser;
 use rlf_policy::open_device;
 use rlf_run::PluginSources;
-use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError};
+use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError, prepare_process};
 
 use crate::arguments::{Arguments, Command};
 use crate::policy::Workload;
@@ -56,7 +56,7 @@ fn main() -> anyhow::Result<ExitCode> {
 /// The sandbox with the same settings as in `rlf-host`.
 fn user_sandbox() -> Result<Sandbox, SandboxError> {
     let sources = PluginSources {
-        prepare_elsewhere: true,
+        preparer: Some(prepare_process::THIS_PROGRAM.into()),
         ..PluginSources::new("target/plugins")
     };
     sources.sandbox(&SandboxConfig::default())
@@ -64,7 +64,7 @@ fn user_sandbox() -> Result<Sandbox, SandboxError> {
 
 fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Prepare => Ok(rlf_sandbox::prepare_process::prepare_from_stdin(
+        Command::Prepare => Ok(prepare_process::prepare_from_stdin(
             &rlf_plugins::gates::closed_gates(),
         )),
         Command::Conformance(options) => conformance::run(options),

@@ -13,7 +13,7 @@ use rlf_plugins::plugin::Plugin;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::turn::TurnContext;
 use rlf_run::plugins::KINDS;
-use rlf_sandbox::{Sandbox, SandboxConfig};
+use rlf_sandbox::{Sandbox, SandboxConfig, prepare_process};
 use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     };
     let config = SandboxConfig {
         cache: Some(folder.path().join("cache")),
-        prepare_elsewhere: true,
+        preparer: Some(prepare_process::THIS_PROGRAM.into()),
         ..SandboxConfig::default()
     };
     let sandbox = Sandbox::new(&config)?;

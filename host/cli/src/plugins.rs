@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rlf_run::PluginSources;
 use rlf_run::plugins::report_if_slow;
-use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError};
+use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError, prepare_process};
 
 use crate::progress::Progress;
 
@@ -12,7 +12,7 @@ use crate::progress::Progress;
 /// starts: see `Command::Prepare`.
 pub(crate) fn sources(added: Option<&Path>) -> PluginSources {
     PluginSources {
-        prepare_elsewhere: true,
+        preparer: Some(prepare_process::THIS_PROGRAM.into()),
         ..PluginSources::with_shipped(added)
     }
 }

@@ -10,6 +10,7 @@
 //! | **the trajectory**: turns, calls, how it ended | [`trajectory`]: [`Trajectory`], [`Event`](trajectory::Event), [`Finish`] |
 //! | how a trajectory is made, turn by turn | [`episode`]: [`Episode`], a state machine between generator and tools |
 //! | **the parser**: calls and diagnostics from a turn's text | [`parser`]: [`parse`](parser::parse), [`Diagnostic`] |
+//! | a conversation that another program had, as a trajectory for rewards | [`conversation`] |
 //! | whether a turn calls, answers or does neither | [`turn`]: [`TurnOutcome`](turn::TurnOutcome) |
 //! | how models write calls (Hermes, Llama 3.1) | [`protocol`] |
 //! | chat templates, rendered as transformers renders them | [`template`]: [`ChatTemplate`]; Python's formatting in `python` |
@@ -53,6 +54,7 @@
 pub mod bpe;
 pub mod config;
 mod content;
+pub mod conversation;
 pub mod dialogue;
 pub mod episode;
 pub mod group;

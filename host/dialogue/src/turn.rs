@@ -26,14 +26,19 @@ impl TurnOutcome {
             return Self::Action;
         }
         let visible = parsed.visible();
-        let answer = match rule {
-            AnswerRule::Tag => tagged(&visible),
-            AnswerRule::Boxed => boxed(&visible),
-            AnswerRule::FinalTurn if finished && !visible.is_empty() => Some(visible.as_str()),
-            AnswerRule::FinalTurn => None,
-        };
-        answer.map_or(Self::Nothing, |text| Self::Answer(text.trim().to_owned()))
+        answer(&visible, rule, finished).map_or(Self::Nothing, Self::Answer)
     }
+}
+
+/// The answer in the visible text of a turn that calls no tool.
+pub(crate) fn answer(visible: &str, rule: AnswerRule, finished: bool) -> Option<String> {
+    let answer = match rule {
+        AnswerRule::Tag => tagged(visible),
+        AnswerRule::Boxed => boxed(visible),
+        AnswerRule::FinalTurn if finished && !visible.is_empty() => Some(visible),
+        AnswerRule::FinalTurn => None,
+    };
+    answer.map(|text| text.trim().to_owned())
 }
 
 /// The last `<answer>...</answer>`.

@@ -13,7 +13,7 @@ use rlf_plugins::kind::Kinds;
 use rlf_plugins::problem::Problem;
 use rlf_plugins::registry::{PluginIdentity, Registry};
 use rlf_rewards::RewardLoader;
-use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError};
+use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError, user_cache};
 use rlf_tools::ToolLoader;
 
 use crate::error::RunFailure;
@@ -33,8 +33,10 @@ const SLOW: Duration = Duration::from_secs(3);
 /// The environment variable that names the directory of shipped plugins; empty for none.
 pub const SHIPPED_VARIABLE: &str = "RLF_PLUGINS";
 
-/// Directories of shipped plugins, relative to the program's directory: in a build, and when installed.
-const BESIDE_THE_PROGRAM: [&str; 3] = [
+/// Directories of shipped plugins, relative to the program's directory: in an archive of a release, in a build, and when
+/// installed.
+const BESIDE_THE_PROGRAM: [&str; 4] = [
+    "plugins",
     "../plugins",
     "../lib/rlf-host/plugins",
     "../share/rlf-host/plugins",
@@ -54,11 +56,10 @@ pub struct PluginSources {
     pub directories: Vec<PathBuf>,
     /// The directory of shipped plugins, which comes last. `None` leaves them out.
     pub shipped: Option<PathBuf>,
-    /// True if components are compiled in a separate process with limits on memory and time. That process is this
-    /// program, started with the argument [`rlf_sandbox::prepare_process::ARGUMENT`]. So set this only in a program
-    /// whose `main` then calls [`rlf_sandbox::prepare_process::prepare_from_stdin`]. Without it, an untrusted component
-    /// can take any amount of memory and time while it is compiled.
-    pub prepare_elsewhere: bool,
+    /// The program that compiles components in a separate process with limits on memory and time, as
+    /// [`SandboxConfig::preparer`]. Without it, an untrusted component can take any amount of memory and time while it is
+    /// compiled.
+    pub preparer: Option<PathBuf>,
 }
 
 impl PluginSources {
@@ -67,7 +68,7 @@ impl PluginSources {
         Self {
             directories: vec![directory.into()],
             shipped: None,
-            prepare_elsewhere: false,
+            preparer: None,
         }
     }
 
@@ -86,7 +87,7 @@ impl PluginSources {
         Self {
             directories: added.map(Path::to_owned).into_iter().collect(),
             shipped,
-            prepare_elsewhere: false,
+            preparer: None,
         }
     }
 
@@ -137,8 +138,8 @@ impl PluginSources {
     /// Opens the sandbox. If the configuration names no cache folder, the user's is used.
     pub fn sandbox(&self, config: &SandboxConfig) -> Result<Sandbox, SandboxError> {
         let mut config = config.clone();
-        config.cache = config.cache.or_else(component_cache);
-        config.prepare_elsewhere = self.prepare_elsewhere;
+        config.cache = config.cache.or_else(user_cache);
+        config.preparer.clone_from(&self.preparer);
         Sandbox::new(&config)
     }
 
@@ -188,17 +189,6 @@ fn beside(programs: &Path) -> Option<PathBuf> {
     places.find(|place| place.is_dir())?.canonicalize().ok()
 }
 
-/// The user's folder for compiled components; none if `HOME` is not set.
-pub fn component_cache() -> Option<PathBuf> {
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-    let cache = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(home)?;
-    cache
-        .is_absolute()
-        .then(|| cache.join("rlf-host").join("components"))
-}
-
 /// Loads plugins, and reports if that takes long.
 pub fn report_if_slow<T>(reporter: &dyn RunReporter, load: impl FnOnce() -> T) -> T {
     let (done, waits) = mpsc::channel::<()>();
@@ -219,13 +209,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shipped_plugins_are_beside_the_program_as_built_and_as_installed() {
+    fn shipped_plugins_are_beside_the_program_as_built_as_packed_and_as_installed() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let programs = root.join("bin");
         std::fs::create_dir(&programs).unwrap();
         assert_eq!(beside(&programs), None);
-        for place in ["share/rlf-host/plugins", "lib/rlf-host/plugins", "plugins"] {
+        for place in [
+            "share/rlf-host/plugins",
+            "lib/rlf-host/plugins",
+            "plugins",
+            "bin/plugins",
+        ] {
             std::fs::create_dir_all(root.join(place)).unwrap();
             assert_eq!(beside(&programs), Some(root.join(place)));
         }
@@ -239,7 +234,7 @@ mod tests {
         let shipped = PluginSources {
             directories: Vec::new(),
             shipped: Some("shipped".into()),
-            prepare_elsewhere: false,
+            preparer: None,
         };
         let all = shipped.with_recorded(run.path()).all();
         assert_eq!(all, [own.path().to_owned(), "shipped".into()]);

@@ -74,7 +74,7 @@ mod report;
 mod template;
 mod wasi;
 
-pub use cache::{CacheUsage, cache_usage, shrink_cache};
+pub use cache::{CacheUsage, cache_usage, shrink_cache, user_cache};
 pub use contract::CONTRACT;
 pub use engine::{
     InUse, LEVELS, Pool, PoolLevel, Pools, Reset, Sandbox, SandboxConfig, SandboxError,

@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
-use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::config::AnswerRule;
+use rlf_dialogue::conversation::trajectory_from_messages;
+use rlf_dialogue::message::Message;
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
-use rlf_dialogue::tool::{CallOutcome, Observation};
-use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory};
+use rlf_dialogue::trajectory::Trajectory;
 use rlf_rewards::grading::Grading;
 use rlf_rewards::reward::{PluginScore, grade_group};
 use schemars::JsonSchema;
@@ -127,8 +128,13 @@ pub(crate) async fn grade(
     let group = match (request.trajectories, request.messages) {
         (Some(trajectories), None) => trajectories,
         (None, Some(conversations)) => {
-            let tried = |(at, messages)| trajectory_from_messages(&task.id, at, messages);
-            conversations.into_iter().enumerate().map(tried).collect()
+            let conversations = conversations.into_iter().enumerate();
+            conversations
+                .map(|(at, messages)| {
+                    let id = format!("{}#{at}", task.id);
+                    trajectory_from_messages(id, &task.id, messages, AnswerRule::FinalTurn)
+                })
+                .collect()
         }
         _ => {
             let what = "send either `trajectories` or `messages`";
@@ -206,125 +212,10 @@ fn scored(score: Result<PluginScore, String>) -> Scored {
     }
 }
 
-/// Converts a conversation into a trajectory. Messages before the model's first turn belong to the task.
-fn trajectory_from_messages(task: &str, at: usize, messages: Vec<Message>) -> Trajectory {
-    let mut events = Vec::new();
-    let mut pending = Vec::new();
-    let mut answer = None;
-    let mut turns = 0;
-    for message in messages {
-        answer = None;
-        let text = message.plain_text();
-        match message.role {
-            Role::Assistant => {
-                let mut calls = message.tool_calls;
-                for (index, call) in calls.iter_mut().enumerate() {
-                    if call.call_id.is_empty() {
-                        call.call_id = format!("{task}#{at}/{turns}/{index}");
-                    }
-                }
-                turns += 1;
-                if calls.is_empty() {
-                    answer = Some(text.clone());
-                }
-                pending.clone_from(&calls);
-                pending.reverse();
-                events.push(Event::Turn(ModelTurn {
-                    visible: text.clone(),
-                    text,
-                    reasoning: message.reasoning_content,
-                    calls,
-                    malformed: Vec::new(),
-                    tokens: 0,
-                    feedback: Vec::new(),
-                }));
-            }
-            Role::Tool => {
-                let call = pending.pop();
-                let (call_id, name) =
-                    call.map_or_else(Default::default, |call| (call.call_id, call.name));
-                let observation = Observation {
-                    content: message.content,
-                    ..Observation::default()
-                };
-                let outcome = CallOutcome::from_observation(call_id, name, observation);
-                events.push(Event::Outcome(outcome));
-            }
-            Role::System | Role::User => {
-                if !events.is_empty() {
-                    events.push(Event::User(message));
-                }
-            }
-        }
-    }
-    Trajectory {
-        id: format!("{task}#{at}"),
-        task: task.to_owned(),
-        tools: Vec::new(),
-        events,
-        sequences: Vec::new(),
-        finish: if answer.is_some() {
-            Finish::Answered
-        } else {
-            Finish::MaxTurns
-        },
-        answer,
-        excluded: None,
-        closed_turns: 0,
-        final_state: None,
-        verdict: None,
-        unjudged: None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-
-    fn trajectory(messages: Value) -> Trajectory {
-        trajectory_from_messages("t", 0, serde_json::from_value(messages).unwrap())
-    }
-
-    #[test]
-    fn a_conversation_is_a_trajectory_with_calls_and_their_outcomes() {
-        let played = trajectory(json!([
-            {"role": "system", "content": "be brief"},
-            {"role": "user", "content": "2+3?"},
-            {"role": "assistant", "content": "", "tool_calls": [
-                {"name": "calculate", "arguments": {"expression": "2+3"}},
-                {"name": "calculate", "arguments": {"expression": "5"}}]},
-            {"role": "tool", "content": "5"},
-            {"role": "tool", "content": "five"},
-            {"role": "assistant", "content": "5", "reasoning_content": "easy"}
-        ]));
-        assert_eq!(
-            (played.answer.as_deref(), played.finish),
-            (Some("5"), Finish::Answered)
-        );
-        assert_eq!(played.events.len(), 4);
-        let Event::Outcome(second) = &played.events[2] else {
-            panic!("{:?}", played.events[2])
-        };
-        assert_eq!(
-            (second.call_id.as_str(), second.name.as_str()),
-            ("t#0/0/1", "calculate")
-        );
-        let Event::Turn(last) = &played.events[3] else {
-            panic!("{:?}", played.events[3])
-        };
-        assert_eq!(last.reasoning.as_deref(), Some("easy"));
-    }
-
-    #[test]
-    fn who_calls_last_or_is_asked_last_gave_no_answer() {
-        let asked = trajectory(json!([
-            {"role": "assistant", "content": "5"},
-            {"role": "user", "content": "sure?"}
-        ]));
-        assert_eq!((asked.answer, asked.finish), (None, Finish::MaxTurns));
-        assert_eq!(trajectory(json!([])).answer, None);
-    }
 
     #[test]
     fn who_is_not_scored_has_no_terms() {

@@ -17,7 +17,7 @@ use rlf_plugins::python_environment::Scenario;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::turn::TurnContext;
 use rlf_run::plugins::KINDS;
-use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError};
+use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError, prepare_process};
 use serde_json::Value;
 
 use super::rounds::{IN_A_ROW, Operation, Player, Way};
@@ -95,7 +95,7 @@ impl MeasuredEnvironment {
     pub(super) fn environments(&self, places: u32) -> anyhow::Result<Environments> {
         let config = SandboxConfig {
             cache: Some(self.cache.clone()),
-            prepare_elsewhere: true,
+            preparer: Some(prepare_process::THIS_PROGRAM.into()),
             instances: Some(8),
             programs: Some(8),
             sessions: Some(places),

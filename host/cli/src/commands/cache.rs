@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use rlf_run::plugins::component_cache;
-use rlf_sandbox::{SandboxConfig, cache_usage, shrink_cache};
+use rlf_sandbox::{SandboxConfig, cache_usage, shrink_cache, user_cache};
 use serde_json::json;
 
 use crate::arguments::Cache;
@@ -15,7 +14,7 @@ pub(crate) fn run(options: &Cache) -> anyhow::Result<ExitCode> {
         Some(file) => Operator::load(Some(file))?.sandbox,
         None => SandboxConfig::default(),
     };
-    let folder = sandbox.cache.or_else(component_cache);
+    let folder = sandbox.cache.or_else(user_cache);
     let folder = folder.context("there is no cache: neither XDG_CACHE_HOME nor HOME is set")?;
     let failed = || format!("the cache {}", folder.display());
     let before = cache_usage(&folder).with_context(failed)?;

@@ -5,8 +5,7 @@ use std::process::{Command, ExitCode};
 use console::style;
 use rlf_policy::{cpu_facts, cuda_status, open_device};
 use rlf_run::RunConfig;
-use rlf_run::plugins::component_cache;
-use rlf_sandbox::SandboxConfig;
+use rlf_sandbox::{SandboxConfig, user_cache};
 use serde_json::json;
 
 use crate::arguments::Doctor;
@@ -19,7 +18,7 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
     let cpu = cpu_facts();
     let cuda = cuda_status();
     let pools = sandbox(&SandboxConfig::default())?.pools();
-    let cache = component_cache();
+    let cache = user_cache();
     let target = wasm_target();
     let config = options.config.as_ref().map(|path| {
         let config = RunConfig::load(path, &[])?;

@@ -26,6 +26,17 @@ pub(crate) enum CacheError {
     Exposed(PathBuf),
 }
 
+/// The user's folder for compiled components; none if neither `XDG_CACHE_HOME` nor `HOME` names an absolute path.
+pub fn user_cache() -> Option<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(home)?;
+    cache
+        .is_absolute()
+        .then(|| cache.join("rlf-host").join("components"))
+}
+
 /// Makes the folder and its key if they are missing, and reads the key.
 pub(super) fn open(folder: &Path) -> Result<[u8; KEY_BYTES], CacheError> {
     let failed = |source: io::Error| CacheError::Io {

@@ -31,6 +31,7 @@ use serde::de::DeserializeOwned;
 pub use self::eviction::{CacheUsage, cache_usage, shrink_cache};
 use self::eviction::{EXTENSION, evict};
 pub(crate) use self::folder::CacheError;
+pub use self::folder::user_cache;
 use self::folder::{KEY_BYTES, write_new};
 pub(crate) use self::sealed::{CompiledCode, trusted, trusted_module};
 

@@ -55,17 +55,18 @@ pub struct SandboxConfig {
     pub cache_bytes: u64,
     /// Limit of wall-clock and of CPU time for checking, snapshotting and compiling one component, beside its
     /// `init`, once for every 64 MiB of the component that were begun. Key `prepare_ms`, default 120,000 ms. It applies only
-    /// if `prepare_elsewhere` is set.
+    /// if `preparer` is set.
     #[serde(rename = "prepare_ms", with = "milliseconds")]
     pub prepare: Duration,
     /// Memory that preparing one component may take, beside 16 times its size. Default 4 GiB. It applies only if
-    /// `prepare_elsewhere` is set.
+    /// `preparer` is set.
     pub prepare_memory_bytes: u64,
-    /// Prepare components in a child process: this program, started with
-    /// [`prepare_process::ARGUMENT`](crate::prepare_process::ARGUMENT). Not a key of a configuration: a program
-    /// sets it if it handles that argument.
+    /// The program that prepares components in a child process, started with
+    /// [`prepare_process::ARGUMENT`](crate::prepare_process::ARGUMENT). It must come from the same build as this one. A
+    /// program that handles that argument itself sets [`prepare_process::THIS_PROGRAM`](crate::prepare_process::THIS_PROGRAM).
+    /// Not a key of a configuration. Default: none, so that components are prepared in this process, without limits.
     #[serde(skip)]
-    pub prepare_elsewhere: bool,
+    pub preparer: Option<PathBuf>,
     /// True if compiled code is mapped from the cache instead of copied first, so that the process starts faster. Only for
     /// processes that end soon and may be killed: if anyone opens such a file of the cache for writing, the kernel ends
     /// this process with SIGKILL before it lets them. rlf-host itself never writes to an existing file of the cache.
@@ -91,7 +92,7 @@ impl Default for SandboxConfig {
             cache_bytes: 8 << 30,
             prepare: Duration::from_mins(2),
             prepare_memory_bytes: 4 << 30,
-            prepare_elsewhere: false,
+            preparer: None,
             is_short_lived: false,
         }
     }

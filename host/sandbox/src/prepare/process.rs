@@ -5,13 +5,14 @@
 //! and wall-clock time; its environment is empty and its only descriptors are three pipes. It answers with
 //! compiled code, or with one line that gives the reason for a failure.
 //!
-//! The child is this very program, started with the argument [`ARGUMENT`]: it calls
+//! The child is a program of the same build, started with the argument [`ARGUMENT`]: it calls
 //! [`prepare_from_stdin`] and exits. The request is a line of JSON, the component, and code that was compiled for it
 //! before; the answer is a line of JSON and then compiled code.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -37,7 +38,7 @@ use crate::wasi::data::DataSet;
 pub const ARGUMENT: &str = "prepare";
 
 /// Path of the running program, valid also if its file was replaced.
-const THIS_PROGRAM: &str = "/proc/self/exe";
+pub const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Largest number of bytes read from a child.
 const MAX_COMPILED_BYTES: u64 = 2 << 30;
@@ -96,8 +97,9 @@ enum Answer {
     Other { reason: String },
 }
 
-/// Starts a child that prepares the component of `job`.
+/// Starts `program` as the child that prepares the component of `job`.
 pub(crate) fn prepare_elsewhere(
+    program: &Path,
     config: &SandboxConfig,
     job: &Job<'_>,
     grants: &Grants,
@@ -133,14 +135,19 @@ pub(crate) fn prepare_elsewhere(
     let failed = |what: &str, error: &dyn std::fmt::Display| LoadError::Preparation {
         reason: format!("the process that prepares it {what}: {error}"),
     };
-    let mut child = Command::new(THIS_PROGRAM)
+    let mut child = Command::new(program)
         .arg(ARGUMENT)
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| failed("cannot be started", &error))?;
+        .map_err(|error| {
+            failed(
+                &format!("({}) cannot be started", program.display()),
+                &error,
+            )
+        })?;
     let mut header = serde_json::to_vec(&request)
         .map_err(|error| failed("cannot be given its request", &error))?;
     header.push(b'\n');

@@ -215,10 +215,11 @@ fn prepare(
     let has_init = init_key.is_some();
     let (earlier, earlier_code) =
         init_key.map_or_else(|| (Earlier::default(), None), |key| earlier(inner, key));
-    let made = if inner.config.prepare_elsewhere {
-        prepare_elsewhere(&inner.config, job, grants, has_init, &earlier)?
-    } else {
-        make(inner, job, has_init, &earlier)?
+    let made = match &inner.config.preparer {
+        Some(program) => {
+            prepare_elsewhere(program, &inner.config, job, grants, has_init, &earlier)?
+        }
+        None => make(inner, job, has_init, &earlier)?,
     };
     let code_from_cache = made.entry.code.is_some() && made.code.is_none();
     let runnable = match (&made.entry.code, &made.code, earlier_code) {

@@ -74,7 +74,7 @@ fn endpoint(options: &ForgeGraph, operator: &Operator) -> anyhow::Result<Endpoin
 
 /// The user's folder for embeddings.
 fn cache() -> Option<PathBuf> {
-    let components = rlf_run::plugins::component_cache()?;
+    let components = rlf_sandbox::user_cache()?;
     Some(components.with_file_name("embeddings"))
 }
 
