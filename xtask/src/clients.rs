@@ -1,5 +1,5 @@
-//! `cargo xtask clients`: runs published clients from PyPI against our service. It is not part of the tests, because
-//! it needs the network and a Python.
+//! `cargo xtask clients`: runs published clients from PyPI against our service, or published trainers with the Python
+//! package. It is not part of the tests, because it needs the network and a Python.
 
 use std::{
     io::{BufRead, BufReader},
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     host,
     machine::{self, Need},
-    plugins,
+    package, plugins,
     project::Project,
     steps::{self, Steps},
 };
@@ -23,9 +23,30 @@ const SDK: &str = "sandbox-fusion==0.3.7";
 const VERL: &str = "verl==0.9.1";
 /// The program that runs the clients.
 const CASES: &str = "tests/clients/clients.py";
+/// The trainers that the Python package has adapters for, with what their parts need that are used.
+const TRAINERS: [&str; 7] = [
+    "torch==2.15.0",
+    "transformers==5.24.0",
+    "trl==1.16.0",
+    "verifiers==0.4.0",
+    "jmespath",
+    "ray",
+    "tensordict",
+];
+/// The program that runs the trainers.
+const TRAINER_CASES: &str = "tests/clients/trainers.py";
 
-/// Builds, installs the clients in the target folder, starts the service, and runs the clients against it.
-pub fn run(project: &Project) -> Result<()> {
+/// What to run.
+#[derive(Debug, Default, clap::Args)]
+pub struct Choice {
+    /// Instead, run the adapters of the Python package with TRL, verl and verifiers; downloads about 4 GB
+    #[arg(long)]
+    trainers: bool,
+}
+
+/// Builds, installs the clients in the target folder, starts the service, and runs the clients against it. With
+/// `--trainers`, runs the trainers with the Python package instead.
+pub fn run(project: &Project, choice: &Choice) -> Result<()> {
     let mut steps = Steps::new();
     steps.take("make ready", || {
         machine::make_ready(project, &[Need::Wasm, Need::Native])
@@ -35,7 +56,18 @@ pub fn run(project: &Project) -> Result<()> {
     steps.take("build the Python interpreter", || {
         plugins::build_python(project)
     })?;
-    let python = steps.take("clients from PyPI", || clients(project))?;
+    if choice.trainers {
+        let folder = package::lay_out_built(project)?;
+        let installed = || environment(project, "trainers", &[&TRAINERS, &["--no-deps", VERL]]);
+        let python = steps.take("trainers from PyPI", installed)?;
+        return steps.run(
+            "the adapters with the trainers",
+            (project.command(&python).arg(TRAINER_CASES)).env("PYTHONPATH", folder),
+            "see the first failed case above",
+        );
+    }
+    let installed = || environment(project, "clients", &[&[SDK], &["--no-deps", VERL]]);
+    let python = steps.take("clients from PyPI", installed)?;
     let packages = steps::output(project.command(&python).args([
         "-c",
         "import sysconfig; print(sysconfig.get_paths()['purelib'])",
@@ -50,20 +82,21 @@ pub fn run(project: &Project) -> Result<()> {
     )
 }
 
-/// A Python environment with the clients.
-fn clients(project: &Project) -> Result<PathBuf> {
-    let folder = project.root().join("target/clients");
+/// The Python of an environment in the target folder with the packages of each call of pip.
+fn environment(project: &Project, name: &str, calls: &[&[&str]]) -> Result<PathBuf> {
+    let folder = project.root().join("target").join(name);
     let python = folder.join("bin/python");
-    let ready = folder.join(format!("{SDK} {VERL}"));
+    let ready = folder.join(calls.concat().join(" "));
     if ready.exists() {
         return Ok(python);
     }
     steps::output(project.command("python3").args(["-m", "venv"]).arg(&folder))
         .context("python3 with its module venv is needed to make the environment")?;
-    for packages in [&[SDK][..], &["--no-deps", VERL][..]] {
+    for packages in calls {
         let mut pip = project.command(&python);
-        pip.args(["-m", "pip", "install", "--quiet"]).args(packages);
-        steps::output(&mut pip).context("pip cannot install the clients")?;
+        pip.args(["-m", "pip", "install", "--quiet"])
+            .args(*packages);
+        steps::output(&mut pip).with_context(|| format!("pip cannot install the {name}"))?;
     }
     std::fs::write(&ready, "").with_context(|| format!("cannot write {}", ready.display()))?;
     Ok(python)

@@ -14,6 +14,9 @@ pub const ONE_WAY: [&str; 3] = ["--release", "--locked", "--workspace"];
 /// of the whole workspace. [`crate::features`] checks this.
 pub const BINARY: &str = "rlf-host";
 
+/// The package of the native part of the Python package.
+pub const PYTHON: &str = "rlf-python";
+
 /// `cargo SUBCOMMAND` on the whole host.
 pub fn cargo(project: &Project, subcommand: &str) -> Command {
     let mut command = project.cargo(subcommand);

@@ -7,13 +7,14 @@
 //!
 //! | looking for | module |
 //! |---|---|
-//! | a command | [`quickstart`], [`mod@test`], [`lint`], [`plugins`], [`python`], [`mod@bench`], [`conformance`], [`clients`], [`cuda`], [`gpu_check`], [`modules`] |
+//! | a command | [`quickstart`], [`mod@test`], [`lint`], [`plugins`], [`python`], [`mod@bench`], [`conformance`], [`clients`], [`cuda`], [`gpu_check`], [`modules`], [`package`] |
 //! | the steps of a command, and what they print | [`steps`] |
 //! | paths of the repository; requirements of a machine | [`project`], [`machine`] |
 //! | building the host; one set of features for everything | [`host`], [`features`], [`metadata`] |
 //! | guests, and how each is built | [`discovery`], [`guests`], [`with_c`], [`component`], [`reproducible`] |
 //! | the record of what built plugins were made from | [`manifest`] |
 //! | tests that were skipped | [`skipped`] |
+//! | packages of PyPI that a command runs | `venv` |
 //!
 //! It is also a library for tests that run plugins: [`plugins::ready`] gives the folder of built plugins, or reports
 //! which of them are older than their sources.
@@ -42,6 +43,7 @@ pub mod machine;
 pub mod manifest;
 pub mod metadata;
 pub mod modules;
+pub mod package;
 pub mod plugins;
 pub mod project;
 pub mod python;
@@ -50,4 +52,5 @@ pub mod reproducible;
 pub mod skipped;
 pub mod steps;
 pub mod test;
+mod venv;
 pub mod with_c;

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use xtask::{
     bench, clients, conformance, cuda, gpu_check, lint,
     machine::{self, Need},
-    modules, plugins,
+    modules, package, plugins,
     project::Project,
     python::{self, Tier},
     quickstart, reproducible, test, with_c,
@@ -57,8 +57,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         what: Vec<String>,
     },
-    /// Test published clients, from PyPI, against `rlf-host serve`
-    Clients,
+    /// Test published clients, from PyPI, against `rlf-host serve`; or trainers with the Python package
+    Clients(clients::Choice),
     /// Make very many calls, good and bad, and report what they leave behind
     Soak {
         /// Arguments for `rlf-bench soak`: `--calls 1000000`, ..
@@ -71,6 +71,8 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
     },
+    /// Build what a release publishes, into target/packages: Python wheels, archives and a container image
+    Package(package::Choice),
     /// Build with CUDA; no GPU, driver or installed toolkit is needed
     Cuda {
         /// Only prepare the toolkit
@@ -129,7 +131,8 @@ fn run(arguments: Arguments) -> Result<()> {
             plugins::build_with_c(&project)
         }
         Command::Bench { what } => bench::run(&project, &what),
-        Command::Clients => clients::run(&project),
+        Command::Package(choice) => package::run(&project, &choice),
+        Command::Clients(choice) => clients::run(&project, &choice),
         Command::Soak { extra } => {
             let words: Vec<String> = std::iter::once("soak".to_owned()).chain(extra).collect();
             bench::run(&project, &words)

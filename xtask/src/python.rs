@@ -10,7 +10,6 @@
 
 mod componentize;
 mod native;
-mod venv;
 
 use std::{
     fmt, fs,
@@ -19,11 +18,11 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use self::venv::Venv;
 use crate::{
     guests::{Family, Guest, Maker},
     project::Project,
     steps::say,
+    venv::Venv,
 };
 
 /// The plugin's name, which is its folder's name.

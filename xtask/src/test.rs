@@ -9,7 +9,7 @@ use crate::{
     guests, host,
     machine::{self, Need},
     metadata::Metadata,
-    plugins,
+    package, plugins,
     project::Project,
     skipped::Skipped,
     steps::{self, Steps, say},
@@ -112,6 +112,9 @@ impl Run<'_> {
         }
         if wants(Part::Guests) {
             self.guest_tests()?;
+        }
+        if wants(Part::E2e) {
+            self.python_package_tests()?;
         }
         match part {
             None => self.host_tests("test the host, end to end too", Packages::All)?,
@@ -227,12 +230,7 @@ impl Run<'_> {
                 "install Node 20 or later",
             );
         }
-        let version = steps::output(
-            self.project
-                .command("python3")
-                .args(["-c", "import sys; print(sys.version_info >= (3, 11))"]),
-        );
-        if version.is_ok_and(|answer| answer.trim() == "True") {
+        if has_python(self.project, "(3, 11)") {
             for (what, folder) in IN_PYTHON {
                 self.steps.run(
                     &format!("test {what} natively"),
@@ -253,6 +251,34 @@ impl Run<'_> {
             );
         }
         Ok(())
+    }
+
+    /// Runs the tests of the Python package on the built library, program and plugins.
+    fn python_package_tests(&mut self) -> Result<()> {
+        let what = "test the Python package";
+        let project = self.project;
+        if !has_python(project, "(3, 10)") {
+            let mend = "install python3 3.10 or later";
+            self.skipped
+                .add(what, "python3 is older than 3.10 or missing", mend);
+            return Ok(());
+        }
+        let folder = package::lay_out_built(project)?;
+        self.steps.run(
+            what,
+            project
+                .command("python3")
+                .args(["-m", "unittest", "discover", "--start-directory"])
+                .arg(project.root().join("host/python/tests"))
+                .env("PYTHONPATH", &folder)
+                .env("PYTHONDONTWRITEBYTECODE", "1")
+                // The cache of the end-to-end tests, so that the user's stays untouched.
+                .env(
+                    "XDG_CACHE_HOME",
+                    project.host_target().join("end-to-end/cache"),
+                ),
+            "see the failed test above; the package is laid out in target/python, for PYTHONPATH",
+        )
     }
 
     fn host_tests(&mut self, name: &str, packages: Packages) -> Result<()> {
@@ -293,6 +319,13 @@ impl Run<'_> {
             "the failed tests above; one of them alone: `cargo xtask test --package CRATE NAME`";
         self.steps.run(name, &mut command, mend)
     }
+}
+
+/// True if the machine's python3 has at least this version.
+fn has_python(project: &Project, version: &str) -> bool {
+    let ask = format!("import sys; print(sys.version_info >= {version})");
+    let answer = steps::output(project.command("python3").args(["-c", &ask]));
+    answer.is_ok_and(|answer| answer.trim() == "True")
 }
 
 /// The host's packages that are tested.

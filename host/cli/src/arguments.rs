@@ -109,7 +109,7 @@ pub(crate) struct GroupOptions {
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // Flags of a command line are what they are.
 pub(crate) struct Train {
-    /// Configuration file, for example configs/quickstart.toml
+    /// Configuration file, or the name of one that ships with the program, such as quickstart
     pub(crate) config: PathBuf,
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,

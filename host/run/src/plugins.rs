@@ -107,6 +107,17 @@ impl PluginSources {
         all
     }
 
+    /// The configuration that a command names: a file, or else the name of one that ships with the plugins.
+    pub fn configuration(&self, named: &Path) -> PathBuf {
+        let is_name = named.components().count() == 1 && !named.exists();
+        let beside = self.shipped.as_deref().and_then(Path::parent);
+        beside
+            .filter(|_| is_name)
+            .map(|beside| beside.join("configs").join(named).with_extension("toml"))
+            .filter(|shipped| shipped.is_file())
+            .unwrap_or_else(|| named.to_owned())
+    }
+
     /// The directories, formatted for messages.
     pub fn display(&self) -> String {
         let all = self.all();
@@ -224,6 +235,24 @@ mod tests {
             std::fs::create_dir_all(root.join(place)).unwrap();
             assert_eq!(beside(&programs), Some(root.join(place)));
         }
+    }
+
+    #[test]
+    fn a_configuration_that_ships_is_found_by_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let configs = folder.path().join("configs");
+        std::fs::create_dir(&configs).unwrap();
+        std::fs::write(configs.join("quickstart.toml"), "").unwrap();
+        let sources = PluginSources {
+            directories: Vec::new(),
+            shipped: Some(folder.path().join("plugins")),
+            preparer: None,
+        };
+        let found = |named: &str| sources.configuration(Path::new(named));
+        assert_eq!(found("quickstart"), configs.join("quickstart.toml"));
+        assert_eq!(found("quickstart.toml"), configs.join("quickstart.toml"));
+        assert_eq!(found("quick"), Path::new("quick"));
+        assert_eq!(found("other/quickstart"), Path::new("other/quickstart"));
     }
 
     #[test]

@@ -8,13 +8,11 @@ use std::{fs, path::PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::{
-    SDK, Tier,
-    venv::{self, Venv},
-};
+use super::{SDK, Tier};
 use crate::{
     project::Project,
     steps::{self, say},
+    venv::{self, Venv},
 };
 
 const SOURCES: &str = "plugins/python/component";

@@ -22,7 +22,9 @@ use crate::progress::Progress;
 const INTERRUPTED: u8 = 75;
 
 pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
-    let mut config = RunConfig::load(&options.config, &options.set).map_err(with_options)?;
+    let sources = sources(options.plugins.plugins.as_deref());
+    let file = sources.configuration(&options.config);
+    let mut config = RunConfig::load(&file, &options.set).map_err(with_options)?;
     if let Some(output) = &options.run {
         config.output.clone_from(output);
     }
@@ -35,7 +37,7 @@ pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let path = config.output.clone();
     let train = TrainOptions {
-        plugins: sources(options.plugins.plugins.as_deref()),
+        plugins: sources,
         start: match (options.resume, options.overwrite) {
             (true, _) => RunStart::Resume {
                 allow_changes: options.allow_changes,

@@ -30,13 +30,13 @@ const PYTHONS: [&str; 7] = [
 const PROBE: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
 
 /// A virtual environment.
-pub(super) struct Venv {
+pub(crate) struct Venv {
     folder: PathBuf,
 }
 
 impl Venv {
     /// The one called `name` with the packages of `requirements`. It is made if it does not exist yet.
-    pub(super) fn with(project: &Project, name: &str, requirements: &Path) -> Result<Self> {
+    pub(crate) fn with(project: &Project, name: &str, requirements: &Path) -> Result<Self> {
         let wanted = fs::read(requirements)
             .with_context(|| format!("{} cannot be read", requirements.display()))?;
         // Other requirements have another folder; a venv that was not finished lacks the mark file.
@@ -59,14 +59,23 @@ impl Venv {
     }
 
     /// The path of a program in it.
-    pub(super) fn program(&self, name: &str) -> PathBuf {
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
         let bin = if cfg!(windows) { "Scripts" } else { "bin" };
         let program = self.folder.join(bin).join(name);
         program.with_extension(env::consts::EXE_EXTENSION)
     }
 
+    /// `PATH` with its programs first.
+    pub(crate) fn path(&self) -> Result<std::ffi::OsString> {
+        let own = self.folder.join("bin");
+        let others = env::var_os("PATH").unwrap_or_default();
+        Ok(env::join_paths(
+            std::iter::once(own).chain(env::split_paths(&others)),
+        )?)
+    }
+
     /// The folder with its packages.
-    pub(super) fn packages(&self, project: &Project) -> Result<PathBuf> {
+    pub(crate) fn packages(&self, project: &Project) -> Result<PathBuf> {
         let mut python = command(project, self.program("python"));
         python.args([
             "-c",
@@ -121,13 +130,13 @@ fn find_python(project: &Project) -> Result<String> {
     }
     let found = PYTHONS.into_iter().find(|python| works(python));
     found.map(str::to_owned).context(
-        "the Python interpreter's component needs a Python 3.10 or newer with venv and ensurepip to be built: on Debian \
+        "a Python 3.10 or newer with venv and ensurepip is needed: on Debian \
          or Ubuntu `apt-get install python3-venv`; name one with another name in PYTHON",
     )
 }
 
 /// A Python command that ignores the caller's venv and Python folders.
-pub(super) fn command(project: &Project, program: impl AsRef<std::ffi::OsStr>) -> Command {
+pub(crate) fn command(project: &Project, program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = project.command(program);
     for name in ["VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH"] {
         command.env_remove(name);

@@ -1,0 +1,133 @@
+"""The process: threads, signals, forks, and the program that comes with the package."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import rlf_host
+from rlf_host import Plugins, Sandbox
+
+
+def run_python(code, **options):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, **options)
+
+
+def calculate(number):
+    return Plugins(only=["calculator"]).call("calculate", {"expression": f"{number}+1"}).text
+
+
+class Threads(unittest.TestCase):
+    def test_sixteen_threads_get_their_own_answers(self):
+        plugins = Plugins(only=["calculator"])
+        wrong = []
+
+        def work(thread):
+            for number in range(100):
+                text = plugins.call("calculate", {"expression": f"{thread}*1000+{number}"}).text
+                if text != str(thread * 1000 + number):
+                    wrong.append((thread, number, text))
+
+        threads = [threading.Thread(target=work, args=(thread,)) for thread in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+
+class Forks(unittest.TestCase):
+    def test_a_forked_child_is_refused_and_ends(self):
+        code = """if True:
+            import os, sys, rlf_host
+            sandbox = rlf_host.Sandbox()
+            session = sandbox.notebook()
+            child = os.fork()
+            if child == 0:
+                for use in (rlf_host.Sandbox, lambda: sandbox.run("1"), lambda: session.run("1")):
+                    try:
+                        use()
+                    except RuntimeError as error:
+                        print("refused" if "forked" in str(error) else error, flush=True)
+                sys.exit(7)
+            print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            print("parent", sandbox.run("print(1)").ended)
+        """
+        done = run_python(code)
+        self.assertEqual(done.stdout, "refused\nrefused\nrefused\nchild 7\nparent ok\n", done.stderr)
+
+    def test_a_child_that_is_forked_before_the_first_use_works(self):
+        code = """if True:
+            import os, sys, rlf_host
+            child = os.fork()
+            if child == 0:
+                sys.exit(0 if rlf_host.Sandbox().run("print(1)").ok else 1)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), rlf_host.Sandbox().run("print(1)").ok)
+        """
+        self.assertEqual(run_python(code).stdout, "0 True\n")
+
+    def test_spawned_workers_work_beside_a_parent_that_uses_it(self):
+        self.assertEqual(calculate(1), "2")
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            self.assertEqual(pool.map(calculate, range(4)), ["1", "2", "3", "4"])
+
+
+class Ends(unittest.TestCase):
+    def test_ctrl_c_stops_a_waiting_call(self):
+        code = "import rlf_host; s = rlf_host.Sandbox(); print('ready', flush=True); s.run('while True: pass', seconds=10)"
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(child.stdout.readline(), "ready\n")
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=60)
+        self.assertIn("KeyboardInterrupt", errors)
+
+    def test_a_process_ends_while_programs_run(self):
+        code = "import rlf_host; s = rlf_host.Sandbox(); f = [s.submit('while True: pass') for _ in range(20)]; print('end')"
+        done = run_python(code)
+        self.assertEqual((done.stdout, done.stderr, done.returncode), ("end\n", "", 0))
+
+    def test_a_killed_worker_loses_only_its_own_calls(self):
+        code = "import rlf_host; s = rlf_host.Sandbox(); print('ready', flush=True)\nwhile True: s.run('print(1)')"
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        child.stdout.readline()
+        sandbox = Sandbox()
+        futures = [sandbox.submit(f"print({number})") for number in range(100)]
+        child.kill()
+        child.communicate(timeout=60)
+        self.assertEqual([future.result().stdout for future in futures], [f"{number}\n" for number in range(100)])
+        self.assertTrue(Sandbox().run("print(1)").ok)
+
+
+class Settings(unittest.TestCase):
+    def test_settings_are_made_before_the_first_use(self):
+        code = "import rlf_host; rlf_host.configure(workers=3, programs=5); s = rlf_host.Sandbox(); print(s.run('print(1)').ok)"
+        self.assertEqual(run_python(code).stdout, "True\n")
+        Plugins(only=["calculator"])
+        with self.assertRaisesRegex(RuntimeError, "runs already"):
+            rlf_host.configure(workers=3)
+        done = run_python("import rlf_host; rlf_host.configure(worker=3); rlf_host.Sandbox()")
+        self.assertRegex(done.stderr.splitlines()[-1], "ValueError: sandbox: worker: unknown field `worker`")
+        done = run_python("import rlf_host; rlf_host.configure(workers=0); rlf_host.Sandbox()")
+        self.assertRegex(done.stderr.splitlines()[-1], "ValueError: sandbox.workers = 0")
+
+
+class Program(unittest.TestCase):
+    def test_the_program_finds_the_plugins_of_the_package(self):
+        done = subprocess.run(
+            [sys.executable, "-m", "rlf_host", "plugin", "call", "calculator", "calculate", '{"expression": "6*7"}'],
+            capture_output=True,
+            text=True,
+            cwd="/",
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            timeout=120,
+        )
+        self.assertEqual((done.stdout, done.returncode), ("42\n", 0), done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
