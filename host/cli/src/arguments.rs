@@ -87,10 +87,11 @@ const MAX_COUNT: u64 = 1_000_000;
 pub(crate) struct PluginDirectory {
     /// Add a directory of plugins: every `*/plugin.toml`, `*.wasm`, `*.py` or `*.js` in it
     ///
-    /// A plugin or tool in it replaces a shipped one of the same name. Shipped plugins are found beside the program, or
+    /// A plugin or tool in it replaces a shipped one of the same name. If the option is given several times, the first
+    /// directory wins. Shipped plugins are found beside the program, or
     /// in the directory named by RLF_PLUGINS. If RLF_PLUGINS is set but empty, no shipped plugins are used.
     #[arg(long, value_name = "DIR", global = true)]
-    pub(crate) plugins: Option<PathBuf>,
+    pub(crate) plugins: Vec<PathBuf>,
 }
 
 /// The options of a group of commands. They are also accepted after the command.

@@ -1,6 +1,6 @@
 //! Finds and loads plugins, in the same way for every command.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use rlf_run::PluginSources;
 use rlf_run::plugins::report_if_slow;
@@ -10,7 +10,7 @@ use crate::progress::Progress;
 
 /// The shipped plugins and those of `--plugins`. Components are prepared in a separate process, which this program
 /// starts: see `Command::Prepare`.
-pub(crate) fn sources(added: Option<&Path>) -> PluginSources {
+pub(crate) fn sources(added: &[PathBuf]) -> PluginSources {
     PluginSources {
         preparer: Some(prepare_process::THIS_PROGRAM.into()),
         ..PluginSources::with_shipped(added)
@@ -19,7 +19,7 @@ pub(crate) fn sources(added: Option<&Path>) -> PluginSources {
 
 /// The sandbox of this machine.
 pub(crate) fn sandbox(config: &SandboxConfig) -> Result<Sandbox, SandboxError> {
-    sources(None).sandbox(config)
+    sources(&[]).sandbox(config)
 }
 
 /// Loads plugins, and says so on a terminal if loading takes a while.

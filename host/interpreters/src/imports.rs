@@ -7,7 +7,7 @@ const CALLS: [&str; 2] = ["import_module(", "__import__("];
 
 /// The top-level names of the modules that `code` says that it imports. It is a look at the text: a statement inside a string
 /// counts too, and a name that the program computes is not seen.
-pub(crate) fn imports(code: &str) -> BTreeSet<&str> {
+pub fn imports(code: &str) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     let statements = code.lines().flat_map(|line| line.split([';', ':']));
     for statement in statements {

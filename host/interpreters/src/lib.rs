@@ -13,6 +13,7 @@
 //! | running programs in a language | [`interpreter`] |
 //! | the languages of a plugin | [`language`] |
 //! | a program, its files, and its report | [`program`] |
+//! | the packages that a program imports | [`imports`] |
 //! | cells that share a namespace | [`notebook`] |
 //! | a program as a tool for models, `python` with an argument `code` | `tool` |
 //! | a folder of functions as tools, without a component for them | [`functions`] |
@@ -43,7 +44,7 @@
 //! ```
 
 pub mod functions;
-mod imports;
+pub mod imports;
 pub mod interpreter;
 pub mod language;
 mod loader;

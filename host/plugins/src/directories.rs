@@ -120,6 +120,28 @@ pub(crate) fn remove_shadowed_tools(plugins: &mut [Plugin], jobs: &[Job], direct
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::Registry;
+
+    #[test]
+    fn plugins_are_found_by_the_packages_that_their_manifests_list() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, manifest) in [
+            ("python", ""),
+            ("science", "packages = [\"numpy\", \"pandas\"]"),
+            ("broken", "packages = 1"),
+        ] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+            std::fs::write(folder.path().join(name).join("plugin.toml"), manifest).unwrap();
+        }
+        let found = |packages: &[&str]| -> Vec<String> {
+            let packages = packages.iter().copied().collect();
+            let directories = [folder.path().to_owned()];
+            let found = Registry::with_packages(&directories, &BTreeMap::new(), &packages);
+            found.into_iter().collect()
+        };
+        assert_eq!(found(&["os", "numpy"]), ["science"]);
+        assert_eq!(found(&["os"]), [""; 0]);
+    }
 
     #[test]
     fn a_plugin_of_an_earlier_directory_wins_over_one_of_its_name() {

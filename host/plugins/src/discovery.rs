@@ -276,6 +276,18 @@ fn read_manifest(
     })
 }
 
+/// The packages that the manifest of a place lists; none if there is no manifest that can be read.
+pub(crate) fn packages(directory: &Path, place: &Place) -> Vec<String> {
+    let Place::Folder(folder) = place else {
+        return Vec::new();
+    };
+    let opened = open(directory).ok();
+    let manifest = opened.and_then(|opened| read_manifest(&opened, folder, directory).ok());
+    manifest
+        .map(|manifest| manifest.packages)
+        .unwrap_or_default()
+}
+
 /// Finds the file with the plugin's code in its folder: the one that the manifest names, else the one named after the
 /// folder, else the only one.
 fn code_file(

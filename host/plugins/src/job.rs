@@ -54,6 +54,11 @@ impl Job {
         }
     }
 
+    /// The packages that its manifest lists; none if the manifest cannot be read. Its code is not read.
+    pub(crate) fn packages(&self) -> Vec<String> {
+        discovery::packages(&self.directory, &self.place)
+    }
+
     /// Reads the current files, without running anything.
     pub(crate) fn candidate(&self) -> Result<Candidate, Problem> {
         let own_name = self.own_name();
@@ -168,6 +173,8 @@ pub(crate) fn plan(
                 let (directory, place) = discovery::locate(path);
                 jobs.push(job(directory, place));
             }
+            // A plugin of that name in the directory gives way.
+            governed.insert(alias.as_str());
             continue;
         }
         let folder = grants.folder(alias);
@@ -373,7 +380,7 @@ mod tests {
     #[test]
     fn a_stranger_cannot_take_the_name_of_a_plugin_that_is_given_by_path() {
         let (jobs, problems) = planned(&[folder("judge")], "[judge]\npath = \"/opt/judge.wasm\"\n");
-        assert!(jobs.is_empty());
-        assert_eq!(problems.len(), 2);
+        assert_eq!(jobs, pairs(&[("judge", "/opt/judge.wasm")]));
+        assert!(problems.is_empty());
     }
 }

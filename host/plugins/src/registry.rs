@@ -1,7 +1,7 @@
 //! All plugins of a run: found, admitted and loaded side by side. Their order does not depend on which finished loading
 //! first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -237,6 +237,24 @@ impl Registry {
             },
             manifest: found.manifest,
         })
+    }
+
+    /// The names of the plugins whose manifests list any of these packages. Nothing is loaded.
+    pub fn with_packages(
+        directories: &[PathBuf],
+        grants_by_name: &BTreeMap<String, PluginGrants>,
+        packages: &BTreeSet<&str>,
+    ) -> BTreeSet<String> {
+        let places = PluginDirectories::find(directories, grants_by_name, |_, _| {});
+        let jobs = places.plan(grants_by_name, &mut Vec::new()).into_iter();
+        jobs.filter(|job| {
+            let listed = job.packages();
+            listed
+                .iter()
+                .any(|package| packages.contains(package.as_str()))
+        })
+        .map(|job| job.alias)
+        .collect()
     }
 
     /// Every loaded plugin, sorted by name.

@@ -72,20 +72,20 @@ impl PluginSources {
         }
     }
 
-    /// Uses the plugins of `added`, if given, and then the shipped ones. These are in the directory that the
+    /// Uses the plugins of `added`, and then the shipped ones. These are in the directory that the
     /// environment variable [`SHIPPED_VARIABLE`] names, or, if it is not set, beside the running program.
-    pub fn with_shipped(added: Option<&Path>) -> Self {
+    pub fn with_shipped(added: &[PathBuf]) -> Self {
         let shipped = match std::env::var_os(SHIPPED_VARIABLE) {
             Some(named) if named.is_empty() => None,
             Some(named) => Some(PathBuf::from(named)),
             None => beside_the_program().or_else(|| {
                 let fallback = PathBuf::from(FALLBACK);
                 // A missing fallback directory is kept only if there is no other, so that a message can name it.
-                (added.is_none() || fallback.is_dir()).then_some(fallback)
+                (added.is_empty() || fallback.is_dir()).then_some(fallback)
             }),
         };
         Self {
-            directories: added.map(Path::to_owned).into_iter().collect(),
+            directories: added.to_vec(),
             shipped,
             preparer: None,
         }

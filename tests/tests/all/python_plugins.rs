@@ -94,6 +94,29 @@ fn functions_are_tools_with_the_schema_of_their_annotations() {
 }
 
 #[test]
+fn of_several_plugin_directories_the_first_wins() {
+    let tool =
+        |says: &str| format!("import rlf\n@rlf.tool\ndef speak() -> str:\n    return {says:?}\n");
+    let first = PluginFolder::new(&[("speaker.py", &tool("first"))]);
+    let second = PluginFolder::new(&[("speaker.py", &tool("second")), ("dice.py", DICE)]);
+    let shipped = first.host.plugins().to_str().unwrap();
+    let directories = [first.name(), second.name(), shipped].map(|folder| ["--plugins", folder]);
+    let run = |arguments: [&str; 5]| {
+        let command = [&arguments[..], directories.as_flattened()].concat();
+        first.host.run(command).succeeded().stdout.clone()
+    };
+    assert_eq!(run(["plugin", "call", "speaker", "speak", "{}"]), "first\n");
+    let rolled = run([
+        "plugin",
+        "call",
+        "dice",
+        "roll",
+        "{\"count\": 1, \"sides\": 1}",
+    ]);
+    assert_eq!(rolled, "1\n");
+}
+
+#[test]
 fn a_call_sees_its_seed_and_nothing_of_another_call() {
     let plugins = PluginFolder::new(&[("dice.py", DICE)]);
     let many = |seed: &str| {

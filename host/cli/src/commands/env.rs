@@ -29,12 +29,7 @@ pub(crate) fn run(group: &Env) -> anyhow::Result<ExitCode> {
             seed,
             bindings,
         } => {
-            let found = find(
-                options.plugins.plugins.as_deref(),
-                &operator,
-                path,
-                bindings,
-            )?;
+            let found = find(&options.plugins.plugins, &operator, path, bindings)?;
             let runtime = super::runtime()?;
             runtime.block_on(async {
                 let scenarios = found.environments.scenarios(&found.name).await?;
@@ -53,12 +48,7 @@ pub(crate) fn run(group: &Env) -> anyhow::Result<ExitCode> {
             inputs,
             bindings,
         } => {
-            let found = find(
-                options.plugins.plugins.as_deref(),
-                &operator,
-                path,
-                bindings,
-            )?;
+            let found = find(&options.plugins.plugins, &operator, path, bindings)?;
             let runtime = super::runtime()?;
             let report = runtime.block_on(found.environments.check(&found.name, *inputs))?;
             if report.scenarios.is_empty() {

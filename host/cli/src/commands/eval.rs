@@ -21,7 +21,7 @@ const MIN_TASKS: usize = 5;
 pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
     let saved = SavedRun::open(
         &options.run,
-        &sources(options.plugins.plugins.as_deref()),
+        &sources(&options.plugins.plugins),
         options.device.as_deref(),
         &Progress::new(),
     )

@@ -42,7 +42,7 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
     if let PluginCommand::New(plugin) = command {
         return new::run(plugin);
     }
-    let sources = &sources(options.plugins.plugins.as_deref());
+    let sources = &sources(&options.plugins.plugins);
     let operator = Operator::load(options.config.as_deref())?;
     let identify = |plugin: &str| {
         let identity = sources.identify(&operator.grants_by_name, plugin);

@@ -15,7 +15,7 @@ use crate::plugins::sources;
 use crate::progress::Progress;
 
 pub(crate) fn run(options: &Rollout) -> anyhow::Result<ExitCode> {
-    let plugins = sources(options.plugins.plugins.as_deref());
+    let plugins = sources(&options.plugins.plugins);
     let saved =
         SavedRun::open(&options.run, &plugins, None, &Progress::new()).map_err(with_options)?;
     let split = split_from_name(&options.split)?;

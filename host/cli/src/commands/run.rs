@@ -3,6 +3,7 @@
 mod source;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::mem::ManuallyDrop;
@@ -15,9 +16,11 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use console::style;
 use rlf_dialogue::tool::{Ended, Fault};
+use rlf_interpreters::imports::imports;
 use rlf_interpreters::interpreter::{Interpreter, Interpreters, ProgramOptions};
 use rlf_interpreters::program::{File, Program, ProgramError, ProgramReport};
 use rlf_plugins::manifest::PluginKind;
+use rlf_plugins::registry::Registry;
 use rlf_sandbox::{Stream, Tee, safe_text};
 
 use self::source::Source;
@@ -89,7 +92,7 @@ pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
         })
         .collect();
     // Never taken down: when the process ends, the system frees everything at once, and faster.
-    let interpreter = ManuallyDrop::new(interpreter(options, &language)?);
+    let interpreter = ManuallyDrop::new(interpreter(options, &language, &imported(&code, &files))?);
     let runtime = ManuallyDrop::new(crate::commands::runtime()?);
     let mut arguments = vec![if from_stdin { "-".to_owned() } else { name }];
     arguments.extend(options.arguments.iter().cloned());
@@ -246,11 +249,26 @@ fn language(options: &arguments::Run, from_stdin: bool) -> anyhow::Result<String
     .to_owned())
 }
 
-/// Loads the interpreter, with the grants of the configuration and the limits of the command line.
-fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Interpreter> {
+/// The packages that a program and the modules beside it import.
+fn imported<'a>(code: &'a str, files: &'a [File]) -> BTreeSet<&'a str> {
+    let beside = files.iter().filter(|file| file.path.ends_with(".py"));
+    let beside = beside.filter_map(|file| std::str::from_utf8(&file.data).ok());
+    std::iter::once(code)
+        .chain(beside)
+        .flat_map(imports)
+        .collect()
+}
+
+/// Loads the interpreter, with the grants of the configuration and the limits of the command line. An interpreter that has
+/// one of the packages that the program imports is loaded beside it.
+fn interpreter(
+    options: &arguments::Run,
+    language: &str,
+    imported: &BTreeSet<&str>,
+) -> anyhow::Result<Interpreter> {
     let operator = Operator::load(options.config.as_deref())?;
     let mut grants_by_name = operator.grants_by_name;
-    let sources = sources(options.plugins.plugins.as_deref());
+    let sources = sources(&options.plugins.plugins);
     if grants_by_name
         .get(language)
         .is_some_and(|grants| !grants.enabled)
@@ -259,6 +277,10 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     }
     // Most interpreters are named after their language, so that plugin is tried alone first.
     grants_by_name.entry(language.to_owned()).or_default();
+    let with_packages = Registry::with_packages(&sources.all(), &grants_by_name, imported);
+    for name in &with_packages {
+        grants_by_name.entry(name.clone()).or_default();
+    }
     for grants in grants_by_name.values_mut() {
         // This command runs a program, so `functions` does not apply.
         grants.functions = None;
@@ -292,7 +314,7 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     let load = |wanted: &dyn Fn(&str) -> bool| {
         sources.load_where(&grants_by_name, &sandbox, &Progress::new(), wanted)
     };
-    let mut registry = load(&|name| name == language);
+    let mut registry = load(&|name| name == language || with_packages.contains(name));
     if registry.plugins().is_empty() && registry.problems().iter().all(is_absent) {
         grants_by_name.remove(language);
         registry = sources.load(&grants_by_name, &sandbox, &Progress::new());

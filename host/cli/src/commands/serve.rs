@@ -34,7 +34,7 @@ pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
             }
             error => anyhow!(error),
         })?;
-    let sources = sources(options.plugins.plugins.as_deref());
+    let sources = sources(&options.plugins.plugins);
     let sandbox = sources.sandbox(&operator.sandbox)?;
     let registry = sources.load(&operator.grants_by_name, &sandbox, &Progress::new());
     for problem in registry.problems() {

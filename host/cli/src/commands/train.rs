@@ -22,7 +22,7 @@ use crate::progress::Progress;
 const INTERRUPTED: u8 = 75;
 
 pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
-    let sources = sources(options.plugins.plugins.as_deref());
+    let sources = sources(&options.plugins.plugins);
     let file = sources.configuration(&options.config);
     let mut config = RunConfig::load(&file, &options.set).map_err(with_options)?;
     if let Some(output) = &options.run {
@@ -61,9 +61,9 @@ pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
             say!(
                 "{stopped} with: rlf-host train {}{} --run {} --resume{}",
                 quoted(&config_path(&path)),
-                (options.plugins.plugins.as_deref())
+                (options.plugins.plugins.iter())
                     .map(|directory| format!(" --plugins {}", quoted(directory)))
-                    .unwrap_or_default(),
+                    .collect::<String>(),
                 quoted(&path),
                 if options.control { " --control" } else { "" }
             );

@@ -1,7 +1,7 @@
 //! Finding the environment that a command names, and loading it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use rlf_environments::environments::Environments;
@@ -26,7 +26,7 @@ pub(crate) struct Found {
 
 /// Finds the environment at a path, or by its name in the configuration or the plugin directories.
 pub(crate) fn find(
-    added: Option<&Path>,
+    added: &[PathBuf],
     operator: &Operator,
     path: &Path,
     bindings: &PluginBindings,
@@ -134,7 +134,7 @@ fn is_component(path: &Path) -> bool {
 }
 
 /// The plugin sources to search. If `path` is a component, these are only the plugins of its own directory.
-fn sources_for(added: Option<&Path>, path: &Path) -> PluginSources {
+fn sources_for(added: &[PathBuf], path: &Path) -> PluginSources {
     let mut sources = sources(added);
     if let (true, Ok(found)) = (is_component(path), path.canonicalize()) {
         sources.directories = vec![found.parent().unwrap_or(Path::new("/")).to_owned()];

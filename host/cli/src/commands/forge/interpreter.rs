@@ -1,6 +1,6 @@
 //! The interpreter that runs what the forge makes in Python.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::anyhow;
 use rlf_interpreters::interpreter::{Interpreter, Interpreters};
@@ -14,7 +14,7 @@ use crate::progress::Progress;
 const PYTHON: &str = "python";
 
 /// Loads the interpreter of Python, with the grants of the configuration. `added` is a folder of plugins.
-pub(super) fn python(added: Option<&Path>, operator: &Operator) -> anyhow::Result<Interpreter> {
+pub(super) fn python(added: &[PathBuf], operator: &Operator) -> anyhow::Result<Interpreter> {
     let sources = sources(added);
     let sandbox = sources.sandbox(&operator.sandbox)?;
     let is_python = |name: &str| name == PYTHON;

@@ -53,7 +53,7 @@ pub(super) fn run(new: &ForgeNew, options: &GroupOptions) -> anyhow::Result<Exit
     let limits = (MAX_ANSWER_TOKENS, TIMEOUT);
     let endpoint = endpoint(&new.model.endpoint, &operator, limits, WITHOUT)?;
     let opener = Plugins {
-        added: options.plugins.plugins.as_deref(),
+        added: &options.plugins.plugins,
         operator: &operator,
     };
     opener.probe(request.form)?;
@@ -154,7 +154,7 @@ fn explained(error: &WriteError, folder: &Path) -> anyhow::Error {
 
 /// Opens candidates with the plugins of this program.
 struct Plugins<'a> {
-    added: Option<&'a Path>,
+    added: &'a [PathBuf],
     operator: &'a Operator,
 }
 

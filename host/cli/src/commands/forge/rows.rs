@@ -49,7 +49,7 @@ pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<Exit
     let output = rows.output.as_deref().context("--output is missing")?;
     let operator = Operator::load(forge.config.as_deref())?;
     let executes = stage.is_none_or(|stage| stage == Stage::Verify);
-    let load = || python(forge.plugins.plugins.as_deref(), &operator);
+    let load = || python(&forge.plugins.plugins, &operator);
     let interpreter = executes.then(load).transpose()?;
     let otherwise = "a question with `steps` needs no model";
     let open = || {

@@ -69,7 +69,7 @@ pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<
     } else {
         let environments = folder.environments();
         let found = find(
-            forge.plugins.plugins.as_deref(),
+            &forge.plugins.plugins,
             &operator,
             &environments,
             &PluginBindings::NONE,

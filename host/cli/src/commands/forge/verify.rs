@@ -27,7 +27,7 @@ pub(super) fn run(options: &GroupOptions, settings: &ForgeVerify) -> anyhow::Res
         settings.record.is_none() || !settings.no_play,
         "--record keeps what was played, and --no-play plays nothing; leave one of them out"
     );
-    let added = options.plugins.plugins.as_deref();
+    let added = &options.plugins.plugins;
     let mut record = settings.record.as_deref().map(Record::open).transpose()?;
     let component = record.as_ref().map(|_| specified::component(added));
     let component = component.transpose()?;
@@ -85,7 +85,7 @@ fn expanded(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 
 /// Plays an environment in Python, or a component, from its scenarios.
 fn other(
-    added: Option<&Path>,
+    added: &[PathBuf],
     operator: &Operator,
     settings: &ForgeVerify,
     file: &Path,

@@ -19,7 +19,7 @@ use crate::warning::warn;
 /// with a warning.
 pub(super) fn read(forge: &GroupOptions, path: &Path) -> anyhow::Result<Read> {
     let operator = Operator::load(forge.config.as_deref())?;
-    let plugins = forge.plugins.plugins.as_deref();
+    let plugins = &forge.plugins.plugins;
     let found = find(plugins, &operator, path, &PluginBindings::NONE)?;
     let runtime = crate::commands::runtime()?;
     let folder = if path.is_dir() {

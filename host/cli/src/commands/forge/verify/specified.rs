@@ -55,7 +55,7 @@ pub(super) enum Prepared {
 }
 
 /// The BLAKE3 hash of the component that plays specifications.
-pub(super) fn component(added: Option<&Path>) -> anyhow::Result<String> {
+pub(super) fn component(added: &[PathBuf]) -> anyhow::Result<String> {
     let identity = sources(added).identify(&BTreeMap::new(), "specified")?;
     Ok(identity.component.hash)
 }
@@ -106,7 +106,7 @@ pub(super) fn prepare(
 
 /// The means of playing specifications.
 pub(super) struct Player<'a> {
-    pub(super) added: Option<&'a Path>,
+    pub(super) added: &'a [PathBuf],
     pub(super) operator: &'a Operator,
     pub(super) settings: &'a ForgeVerify,
 }
