@@ -1,4 +1,4 @@
-//! Leaves the symbols of the Python interpreter to be found when it loads the library, on systems whose linker asks.
+//! Tells the linker to leave the interpreter's symbols unresolved. They are found when Python loads the library.
 
 fn main() {
     pyo3_build_config::add_extension_module_link_args();

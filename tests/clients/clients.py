@@ -1,4 +1,4 @@
-"""The field's own clients against a service: SandboxFusion's SDK, and the reward client of verl.
+"""The field's own clients against a service: SandboxFusion's SDK, the reward client of verl, the grader of tinker-cookbook.
 
 `cargo xtask clients` installs both, starts a service and runs this with its address. Each case is one promise of
 docs/serve.md, checked through the client that will rely on it.
@@ -7,6 +7,7 @@ docs/serve.md, checked through the client that will rely on it.
 import asyncio
 import base64
 import importlib
+import os
 import pathlib
 import sys
 import traceback
@@ -104,14 +105,41 @@ def sdk_asks_asynchronously():
     assert all(answer.run_result.stdout == "1\n" for answer in asyncio.run(both()))
 
 
-def verl_client():
-    """verl's package for this service alone: what stands above it needs torch and ray."""
+def part_of(package, module):
+    """One module of a package, without what the packages above it import: torch, ray and the like."""
     root = pathlib.Path(sys.argv[2])
-    for name in ["verl", "verl.utils", "verl.utils.reward_score"]:
-        package = types.ModuleType(name)
-        package.__path__ = [str(root.joinpath(*name.split(".")))]
-        sys.modules[name] = package
-    return importlib.import_module("verl.utils.reward_score.sandbox_fusion")
+    names = module.split(".")[:-1]
+    for depth in range(len(names) + 1):
+        name = ".".join([package, *names[:depth]])
+        if name not in sys.modules:
+            above = types.ModuleType(name)
+            above.__path__ = [str(root.joinpath(*name.split(".")))]
+            sys.modules[name] = above
+    return importlib.import_module(f"{package}.{module}")
+
+
+def verl_client():
+    """verl's client of this service."""
+    return part_of("verl", "utils.reward_score.sandbox_fusion")
+
+
+def tinker_grades_programs():
+    """tinker-cookbook's grader, on programs that double a number. It needs numpy and an alarm."""
+    os.environ["SANDBOX_URL"] = URL + "/run_code"
+    check = part_of("tinker_cookbook", "recipes.code_rl.code_grading").sandbox_check_correctness
+    tests = [{"input": f"{n}\n", "output": f"{2 * n}\n", "testtype": "stdin"} for n in (3, 10)]
+
+    async def grade(*generations):
+        # Its client keeps one session, which belongs to one loop.
+        graded = [await check(tests, generation, timeout=2) for generation in generations]
+        return [(passed, details["run_result"]["stdout"]) for passed, details in graded]
+
+    right, wrong, endless = asyncio.run(
+        grade("print(2 * int(input()))", "print(3 * int(input()))", "while True:\n    pass")
+    )
+    assert right == (True, ""), right
+    assert not wrong[0] and "Wrong Answer" in wrong[1], wrong
+    assert not endless[0] and "Time Limit Exceeded" in endless[1], endless
 
 
 def verl_check(code, cases, **more):
@@ -163,8 +191,11 @@ def verl_asks_a_hundred_at_once():
     assert results == [-3 if n % 10 == 0 else True for n in range(100)], results
 
 
-CASES = [value for name, value in list(globals().items()) if name.startswith(("sdk_", "verl_")) and name not in
+CASES = [value for name, value in list(globals().items()) if name.startswith(("sdk_", "verl_", "tinker_")) and name not in
          ("verl_client", "verl_check")]
+if run("import numpy").status != sdk.RunStatus.Success:
+    CASES.remove(tinker_grades_programs)
+    print("  left out: tinker grades programs: `cargo xtask science` builds the numpy that its grader imports")
 
 failed = 0
 for case in CASES:

@@ -50,7 +50,12 @@ def image(folder: Path, result: Path, name: str, architecture: str) -> None:
     config = {
         "architecture": architecture,
         "os": "linux",
+        "created": "1980-01-01T00:00:00Z",
         "config": {
+            "Labels": {
+                "org.opencontainers.image.title": "rlf-host",
+                "org.opencontainers.image.licenses": "Apache-2.0",
+            },
             "User": str(USER),
             "Env": ["PATH=/usr/local/bin", f"HOME=/{HOME}"],
             "Entrypoint": ["rlf-host"],

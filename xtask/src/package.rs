@@ -17,7 +17,6 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
-use self::python::Files;
 pub use self::python::lay_out_built;
 use crate::{
     guests::Family,
@@ -25,6 +24,7 @@ use crate::{
     machine::{self, Need},
     plugins,
     project::Project,
+    python::Tier,
     steps::{self, Steps, say},
     venv::{self, Venv},
 };
@@ -75,11 +75,28 @@ impl Target {
         self != Self::ArmMac
     }
 
-    /// The processor, as container images and wheels of Linux call it.
-    fn processor(self) -> [&'static str; 2] {
+    /// The processor, as Linux calls it.
+    fn processor(self) -> &'static str {
         match self {
-            Self::X86Linux => ["amd64", "x86_64"],
-            Self::ArmLinux | Self::ArmMac => ["arm64", "aarch64"],
+            Self::X86Linux => "x86_64",
+            Self::ArmLinux | Self::ArmMac => "aarch64",
+        }
+    }
+
+    /// The processor, as container images call it.
+    fn architecture(self) -> &'static str {
+        match self {
+            Self::X86Linux => "amd64",
+            Self::ArmLinux | Self::ArmMac => "arm64",
+        }
+    }
+
+    /// The file name of the library that cargo builds for it.
+    fn library(self) -> &'static str {
+        if self.is_linux() {
+            "lib_native.so"
+        } else {
+            "lib_native.dylib"
         }
     }
 
@@ -87,13 +104,20 @@ impl Target {
     fn platform(self) -> String {
         match self {
             Self::ArmMac => "macosx_11_0_arm64".to_owned(),
-            _ => format!(
-                "manylinux_{}_{}",
-                GLIBC.replace('.', "_"),
-                self.processor()[1]
-            ),
+            _ => format!("manylinux_{}_{}", GLIBC.replace('.', "_"), self.processor()),
         }
     }
+}
+
+/// The built files that packages are made of.
+#[derive(Debug)]
+struct Files {
+    /// `rlf-host`.
+    program: PathBuf,
+    /// The native part of the Python package.
+    library: PathBuf,
+    /// The folder of built plugins.
+    plugins: PathBuf,
 }
 
 /// What to make.
@@ -102,6 +126,9 @@ pub struct Choice {
     /// Only for these targets [default: on Linux, x86-64 and arm64 Linux]
     #[arg(long, value_name = "TARGET")]
     target: Vec<Target>,
+    /// Pack the portable build of the Python interpreter, which is several times slower
+    #[arg(long)]
+    portable: bool,
 }
 
 /// Builds, and makes the packages of all targets in `target/packages`.
@@ -115,24 +142,25 @@ pub fn run(project: &Project, choice: &Choice) -> Result<()> {
     steps.take("make ready", || {
         machine::make_ready(project, &[Need::Wasm, Need::Native])
     })?;
+    if Tier::chosen(project) == Tier::Portable && !choice.portable {
+        bail!(
+            "the packages would contain the portable build of the Python interpreter, which is several times slower; type \
+             `cargo xtask python` with clang 19 installed, or give --portable"
+        );
+    }
     steps.take("build the plugins", || plugins::build(project))?;
     let tools = steps.take("programs from PyPI", || {
         Venv::with(project, "package", &project.root().join(REQUIREMENTS))
     })?;
     let results = project.root().join(RESULTS);
-    fs::create_dir_all(&results)
-        .with_context(|| format!("{} cannot be made", results.display()))?;
+    empty_folder(&results)?;
     let version = version(project)?;
     for target in targets {
         let triple = target.triple();
         let built = build(project, &tools, target, &mut steps)?;
         let files = Files {
             program: built.join(host::BINARY),
-            library: built.join(if target.is_linux() {
-                "lib_native.so"
-            } else {
-                "lib_native.dylib"
-            }),
+            library: built.join(target.library()),
             plugins: Family::FirstParty.built(project),
         };
         steps.take(&format!("wheel for {triple}"), || {
@@ -225,7 +253,7 @@ fn empty_folder(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))
 }
 
-/// The program that packs folders, which makes one `kind` of package.
+/// A command that runs `pack.py` to make one kind of package.
 fn pack(project: &Project, tools: &Venv, kind: &str) -> Command {
     let mut command = venv::command(project, tools.program("python"));
     command.args(["xtask/package/pack.py", kind]);

@@ -79,7 +79,7 @@ impl Tier {
     }
 
     /// The tier that was chosen last; by default the portable one.
-    fn chosen(project: &Project) -> Self {
+    pub(crate) fn chosen(project: &Project) -> Self {
         match fs::read_to_string(project.root().join(CHOICE)) {
             Ok(text) if text == Self::Fast.to_string() => Self::Fast,
             _ => Self::Portable,

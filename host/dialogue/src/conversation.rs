@@ -1,37 +1,66 @@
 //! A conversation that another program had, as a trajectory that rewards can grade.
 
+use serde::Deserialize;
+
 use crate::config::AnswerRule;
-use crate::message::{Message, Role};
-use crate::tool::{CallOutcome, Observation};
+use crate::content::Content;
+use crate::message::{Message, Role, content_or_text};
+use crate::parser::{ParsedTurn, parse};
+use crate::protocol::{ProtocolSpec, THINK_CLOSE, THINK_OPEN};
+use crate::tool::{CallOutcome, Observation, ToolCall};
 use crate::trajectory::{Event, Finish, ModelTurn, Trajectory};
 use crate::turn;
 
-const THINK_OPEN: &str = "<think>";
-const THINK_CLOSE: &str = "</think>";
+/// A message of a conversation. It is a [`Message`] with the id of the call that a tool answers.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConversationMessage {
+    /// The author.
+    pub role: Role,
+    /// The content parts, in order. In JSON a plain string means one text part.
+    #[serde(with = "content_or_text", default)]
+    pub content: Vec<Content>,
+    /// An assistant's reasoning, if the source keeps it apart.
+    #[serde(default)]
+    pub reasoning_content: Option<String>,
+    /// Calls that an assistant makes in this message.
+    #[serde(default)]
+    pub tool_calls: Vec<ToolCall>,
+    /// The call that a tool's message answers. Without it, the message answers the first call without an answer.
+    #[serde(default)]
+    pub tool_call_id: Option<String>,
+}
+
+/// A protocol that has no calls: only think blocks are read.
+const NO_CALLS: ProtocolSpec = ProtocolSpec {
+    open: "",
+    close: None,
+    bare: false,
+    separator: None,
+    name: "",
+    arguments: "",
+    response: &[],
+    example: "",
+};
 
 /// Converts a conversation into a trajectory without token sequences, which rewards can grade but nothing can train on.
 ///
 /// Messages before the model's first turn belong to the task. `rule` finds the answer in the model's last message if that
-/// message ends the conversation and calls no tool.
+/// message ends the conversation and calls no tool. Think blocks contain no answer.
 pub fn trajectory_from_messages(
     id: String,
     task: &str,
-    messages: Vec<Message>,
+    messages: Vec<ConversationMessage>,
     rule: AnswerRule,
 ) -> Trajectory {
     let mut events = Vec::new();
-    let mut pending = Vec::new();
+    let mut unanswered: Vec<ToolCall> = Vec::new();
     let mut answer = None;
     let mut turns = 0;
     for message in messages {
         answer = None;
         match message.role {
             Role::Assistant => {
-                let text = message.plain_text();
-                let (reasoning, visible) = match message.reasoning_content {
-                    Some(reasoning) => (Some(reasoning), text.clone()),
-                    None => without_reasoning(&text),
-                };
                 let mut calls = message.tool_calls;
                 for (index, call) in calls.iter_mut().enumerate() {
                     if call.call_id.is_empty() {
@@ -39,15 +68,21 @@ pub fn trajectory_from_messages(
                     }
                 }
                 turns += 1;
+                let text = crate::message::plain_text(&message.content);
+                let turn = read_thoughts(&text);
+                let visible = turn.visible();
                 if calls.is_empty() {
                     answer = turn::answer(&visible, rule, true);
                 }
-                pending.clone_from(&calls);
-                pending.reverse();
+                let thoughts = [message.reasoning_content, turn.reasoning()];
+                unanswered.clone_from(&calls);
                 events.push(Event::Turn(ModelTurn {
-                    text,
-                    reasoning,
+                    reasoning: thoughts
+                        .into_iter()
+                        .flatten()
+                        .reduce(|all, next| all + "\n" + &next),
                     visible,
+                    text,
                     calls,
                     malformed: Vec::new(),
                     tokens: 0,
@@ -55,9 +90,14 @@ pub fn trajectory_from_messages(
                 }));
             }
             Role::Tool => {
-                let call = pending.pop();
-                let (call_id, name) =
-                    call.map_or_else(Default::default, |call| (call.call_id, call.name));
+                let place = match &message.tool_call_id {
+                    Some(id) => unanswered.iter().position(|call| call.call_id == *id),
+                    None => (!unanswered.is_empty()).then_some(0),
+                };
+                let (call_id, name) = match place.map(|place| unanswered.remove(place)) {
+                    Some(call) => (call.call_id, call.name),
+                    None => Default::default(),
+                };
                 let observation = Observation {
                     content: message.content,
                     ..Observation::default()
@@ -67,7 +107,12 @@ pub fn trajectory_from_messages(
             }
             Role::System | Role::User => {
                 if !events.is_empty() {
-                    events.push(Event::User(message));
+                    events.push(Event::User(Message {
+                        role: message.role,
+                        content: message.content,
+                        reasoning_content: None,
+                        tool_calls: Vec::new(),
+                    }));
                 }
             }
         }
@@ -92,19 +137,15 @@ pub fn trajectory_from_messages(
     }
 }
 
-/// The reasoning and the visible part of a message whose source does not keep them apart. The tag that opens a think block
-/// may be missing, because some chat templates write it before the model's turn. A block that is not closed contains no
-/// answer.
-fn without_reasoning(text: &str) -> (Option<String>, String) {
-    if let Some((before, after)) = text.rsplit_once(THINK_CLOSE) {
-        let reasoning = before.trim_start();
-        let reasoning = reasoning.strip_prefix(THINK_OPEN).unwrap_or(reasoning);
-        return (Some(reasoning.trim().to_owned()), after.trim().to_owned());
-    }
-    match text.split_once(THINK_OPEN) {
-        Some((before, after)) => (Some(after.trim().to_owned()), before.trim().to_owned()),
-        None => (None, text.to_owned()),
-    }
+/// Finds the think blocks of a message. Some chat templates open a block before the model's turn, so that the text begins
+/// inside it.
+fn read_thoughts(text: &str) -> ParsedTurn<'_> {
+    let begins_inside = match (text.find(THINK_CLOSE), text.find(THINK_OPEN)) {
+        (Some(close), Some(open)) => close < open,
+        (Some(_), None) => true,
+        (None, _) => false,
+    };
+    parse(text, begins_inside, &NO_CALLS, &[""; 0])
 }
 
 #[cfg(test)]
@@ -163,6 +204,33 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_with_an_id_belongs_to_that_call() {
+        let call = |id: &str| json!({"call-id": id, "name": id, "arguments": {}});
+        let played = trajectory(
+            json!([
+                {"role": "assistant", "tool_calls": [call("a"), call("b"), call("c")]},
+                {"role": "tool", "tool_call_id": "b", "content": "of b"},
+                {"role": "tool", "content": "of a"},
+                {"role": "tool", "tool_call_id": "x", "content": "of nothing"},
+            ]),
+            AnswerRule::Tag,
+        );
+        let names: Vec<&str> = played.outcomes().map(|outcome| &*outcome.name).collect();
+        assert_eq!(names, ["b", "a", ""]);
+    }
+
+    #[test]
+    fn reasoning_that_the_source_keeps_apart_comes_first() {
+        let played = trajectory(
+            json!([{"role": "assistant", "content": "<think>b</think>5", "reasoning_content": "a"}]),
+            AnswerRule::FinalTurn,
+        );
+        let turn = played.turns().next().unwrap();
+        assert_eq!(turn.reasoning.as_deref(), Some("a\nb"));
+        assert_eq!(turn.visible, "5");
+    }
+
+    #[test]
     fn reasoning_contains_no_answer() {
         let answer = |text: &str, rule| {
             trajectory(json!([{"role": "assistant", "content": text}]), rule).answer
@@ -177,6 +245,10 @@ mod tests {
         assert_eq!(answer(open, AnswerRule::Tag), None);
         assert_eq!(answer(open, AnswerRule::FinalTurn), None);
         assert_eq!(answer("5", AnswerRule::Tag), None);
+        let twice = "<think>a</think> so <think>is it <answer>4</answer>?";
+        assert_eq!(answer(twice, AnswerRule::Tag), None);
+        let after = "<answer>5</answer> <think>sure</think>";
+        assert_eq!(answer(after, AnswerRule::Tag).as_deref(), Some("5"));
         assert_eq!(
             answer(r"\boxed{5}", AnswerRule::Boxed).as_deref(),
             Some("5")

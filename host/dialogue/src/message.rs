@@ -53,7 +53,7 @@ impl Message {
     }
 }
 
-mod content_or_text {
+pub(crate) mod content_or_text {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::Content;
@@ -66,14 +66,14 @@ mod content_or_text {
         Null(()),
     }
 
-    pub(super) fn serialize<S: Serializer>(content: &[Content], s: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(content: &[Content], s: S) -> Result<S::Ok, S::Error> {
         match content {
             [Content::Text(text)] => text.serialize(s),
             parts => parts.serialize(s),
         }
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Content>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Content>, D::Error> {
         Ok(match Wire::deserialize(d)? {
             Wire::Text(text) => vec![Content::Text(text)],
             Wire::Parts(parts) => parts,

@@ -14,7 +14,7 @@ use rlf_sandbox::{BoxFuture, Sandbox};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::SessionError;
+use crate::error::{OfferError, SessionError};
 use crate::pool::{SessionCounts, SessionPool};
 use crate::session::EnvironmentSession;
 use crate::slot::Slot;
@@ -56,7 +56,15 @@ pub enum OpenError {
         /// The environment's own explanation.
         reason: String,
     },
-    /// The environment broke, violated the contract, or had no room to run in.
+    /// An infrastructure failure: the session got no room or no time.
+    #[error("environment `{environment}` could not open the task: {reason}")]
+    Unavailable {
+        /// The environment's name.
+        environment: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The environment broke, or violated the contract.
     #[error("environment `{environment}` broke while it opened the task: {reason}")]
     Broke {
         /// The environment's name.
@@ -168,11 +176,24 @@ impl Environments {
                         reason: error.to_string(),
                     });
                 }
+                Err(SessionError::Stopped(stopped)) if stopped.ended.is_infrastructure() => {
+                    return Err(OpenError::Unavailable {
+                        environment: name.to_owned(),
+                        reason: stopped.to_string(),
+                    });
+                }
                 Err(error) => return Err(broke(error.to_string())),
             };
             let pool = Arc::clone(&self.inner.pool);
-            EnvironmentSession::new(opened, pool, Arc::clone(&environment.counters), seed)
-                .map_err(|error| broke(error.to_string()))
+            EnvironmentSession::new(opened, pool, Arc::clone(&environment.counters), seed).map_err(
+                |error| match error {
+                    OfferError::NoServers => OpenError::Refused {
+                        environment: name.to_owned(),
+                        reason: error.to_string(),
+                    },
+                    _ => broke(error.to_string()),
+                },
+            )
         })
     }
 

@@ -1,13 +1,16 @@
 //! The packages that a Python program imports, seen without running it.
 
 use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::program::File;
 
 /// Calls that import the module in their first argument.
 const CALLS: [&str; 2] = ["import_module(", "__import__("];
 
 /// The top-level names of the modules that `code` says that it imports. It is a look at the text: a statement inside a string
 /// counts too, and a name that the program computes is not seen.
-pub fn imports(code: &str) -> BTreeSet<&str> {
+fn imports(code: &str) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     let statements = code.lines().flat_map(|line| line.split([';', ':']));
     for statement in statements {
@@ -28,6 +31,20 @@ pub fn imports(code: &str) -> BTreeSet<&str> {
     }
     found.remove("");
     found
+}
+
+/// The packages that a program imports. The modules that lie beside it count as its own code.
+pub fn imported<'a>(code: &'a str, files: &'a [File]) -> BTreeSet<&'a str> {
+    let is_module = |file: &&File| {
+        let extension = Path::new(&file.path).extension();
+        extension.is_some_and(|extension| extension == "py")
+    };
+    let beside = files.iter().filter(is_module);
+    let beside = beside.filter_map(|file| std::str::from_utf8(&file.data).ok());
+    std::iter::once(code)
+        .chain(beside)
+        .flat_map(imports)
+        .collect()
 }
 
 /// `a` of `a.b as c`.

@@ -1,7 +1,6 @@
 //! Interpreters: plugins that run programs, each in a fresh instance.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,10 +10,10 @@ use rlf_plugins::programs::{ProgramGrants, ProgramLimits};
 use rlf_plugins::registry::Registry;
 use rlf_sandbox::{BoxFuture, CallReport, CallSpec, Clock, Ending, LimitReached, Stopped, Tee};
 
-use crate::imports::imports;
+use crate::imports::imported;
 use crate::language::{Language, indices, language, languages};
 use crate::program::{
-    CompileError, Compiled, Program, ProgramError, ProgramOutcome, ProgramReport, check_fetched,
+    CompileError, Compiled, Program, ProgramError, ProgramOutcome, ProgramReport, fetched_limit,
 };
 
 /// The circumstances of a run: its deadline, its name in logs, its live output.
@@ -102,15 +101,7 @@ impl Interpreter {
         if self.others.is_empty() {
             return 0;
         }
-        let beside = (program.files.iter())
-            .filter(|file| {
-                Path::new(&file.path)
-                    .extension()
-                    .is_some_and(|end| end == "py")
-            })
-            .filter_map(|file| std::str::from_utf8(&file.data).ok());
-        let code = std::iter::once(&*program.code).chain(beside);
-        let imported: BTreeSet<&str> = code.flat_map(imports).collect();
+        let imported = imported(&program.code, &program.files);
         let has = |plugin: &Arc<Plugin>| {
             let mut packages = plugin.manifest().packages.iter();
             packages.any(|package| imported.contains(package.as_str()))
@@ -266,6 +257,7 @@ pub(crate) fn call_spec(
         deadline: spec.deadline,
         virtual_time: Some(grants.time(wanted)),
         tee: spec.tee,
+        file_bytes: wanted.file_bytes,
         ..CallSpec::default()
     }
 }
@@ -293,9 +285,11 @@ fn report_of<R>(
         Ok(Ok(returned)) => {
             let (outcome, files) = read(returned);
             let bytes: u64 = files.iter().map(|file| file.data.len() as u64).sum();
-            check_fetched(grants, bytes, wanted)?;
             run.outcome = Some(outcome);
-            run.files = files.into_iter().map(Into::into).collect();
+            match fetched_limit(grants, bytes, wanted) {
+                None => run.files = files.into_iter().map(Into::into).collect(),
+                Some(limit) => run.files_refused = Some(limit),
+            }
         }
         Ok(Err(error)) => return Err(ProgramError::from_guest(error)),
         // `os._exit` and similar calls are a normal end of a program.

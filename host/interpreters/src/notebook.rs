@@ -15,7 +15,7 @@ use wasmtime::component::ResourceAny;
 
 use crate::interpreter::{Interpreter, ProgramOptions, call_spec, with_names_of_program_limits};
 use crate::language::indices;
-use crate::program::{Compiled, File, ProgramError, ProgramOutcome, check_fetched, check_given};
+use crate::program::{Compiled, File, ProgramError, ProgramOutcome, check_given, fetched_limit};
 
 /// A request to open a notebook.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -313,8 +313,12 @@ impl Notebook {
                 return Err(ProgramError::from_stopped(self.end().await.0));
             };
             let bytes: u64 = files.iter().map(|file| file.data.len() as u64).sum();
-            check_fetched(&self.grants, bytes, &ProgramLimits::default())?;
-            Ok(files.into_iter().map(Into::into).collect())
+            match fetched_limit(&self.grants, bytes, &ProgramLimits::default()) {
+                None => Ok(files.into_iter().map(Into::into).collect()),
+                Some(limit) => Err(ProgramError::Exhausted(format!(
+                    "the files that were asked for are too large together ({limit})"
+                ))),
+            }
         })
     }
 

@@ -105,19 +105,18 @@ pub(crate) fn check_given(grants: &ProgramGrants, bytes: u64) -> Result<(), Prog
     )))
 }
 
-/// Refuses fetched files that exceed the limit.
-pub(crate) fn check_fetched(
+/// The limit that fetched files of so many bytes exceed, if they do.
+pub(crate) fn fetched_limit(
     grants: &ProgramGrants,
     bytes: u64,
     wanted: &ProgramLimits,
-) -> Result<(), ProgramError> {
+) -> Option<LimitReached> {
     let max = (wanted.file_bytes.unwrap_or(u64::MAX)).min(grants.file_bytes);
-    if bytes <= max {
-        return Ok(());
-    }
-    Err(ProgramError::Exhausted(format!(
-        "the files that were asked for have {bytes} bytes; {max} are allowed (file_bytes)"
-    )))
+    (bytes > max).then(|| LimitReached {
+        name: "file_bytes".to_owned(),
+        value: max,
+        used: bytes,
+    })
 }
 
 /// An uncaught exception.
@@ -149,7 +148,8 @@ impl ProgramOutcome {
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::Completed => 0,
-            Self::Exited(code) => *code,
+            // A process has one byte for it.
+            Self::Exited(code) => code & 0xff,
             Self::Raised(_) | Self::Rejected(_) => 1,
         }
     }
@@ -174,7 +174,7 @@ pub struct ProgramReport {
     pub stdout: Output,
     /// Standard error, tracebacks included.
     pub stderr: Output,
-    /// The requested files that exist.
+    /// The requested files that exist; none if they exceed the limit together, or if the program was stopped.
     pub files: Vec<File>,
     /// The last limit on its files that refused it something, such as `file_bytes`. Many C libraries tell a program only of
     /// an I/O error.

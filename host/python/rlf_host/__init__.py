@@ -6,7 +6,8 @@
     '42\\n'
 
 Everything runs in WebAssembly sandboxes with limits on time and memory, without files, network or environment variables.
-Each method that waits lets other Python threads go on, and has a twin for asyncio whose name ends in `_async`.
+Each method that runs something there lets other Python threads go on, and has a twin for asyncio whose name ends in
+`_async`.
 
 | looking for | class |
 |---|---|
@@ -15,12 +16,12 @@ Each method that waits lets other Python threads go on, and has a twin for async
 | tools and rewards of plugins | `Plugins`, `Tool`, `ToolResult`, `Score` |
 | stateful environments | `Environment`, `Session`, `Verdict` |
 | settings of the sandbox | `configure` |
-| errors | `Error`, `LoadError`, `SessionError`, `Unavailable` |
+| errors | `Error`, `LoadError`, `GradeError`, `SessionError`, `Unavailable` |
 
 A process that was forked from one that had used this package cannot use it: every call raises `RuntimeError` there.
 """
 
-from ._native import Error, LoadError, SessionError, Unavailable
+from ._native import Error, GradeError, LoadError, SessionError, Unavailable, __version__
 from ._process import configure
 from .environments import Environment, Reply, Session, Verdict
 from .plugins import AnswerRule, Plugins, Score, Tool, ToolResult
@@ -31,6 +32,7 @@ __all__ = [
     "CellResult",
     "Environment",
     "Error",
+    "GradeError",
     "LoadError",
     "Notebook",
     "Plugins",
@@ -46,5 +48,6 @@ __all__ = [
     "ToolResult",
     "Unavailable",
     "Verdict",
+    "__version__",
     "configure",
 ]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Optional
 
 from . import _native, _pending, _process
-from .plugins import Plugins, Tool, ToolResult, plain_text
+from .messages import dumps, readable
+from .plugins import Plugins, Tool, ToolResult
 
 _numbers = itertools.count()
 
@@ -47,8 +48,8 @@ class Environment:
 
         environment = Environment("Gym.py")
         with environment.open() as session:
-            result = session.call("book_class", {"member": "Ada", "class_id": 3})
-            verdict = session.verify(reference)
+            result = session.call("Gym-find_member", {"name": "Ada"})
+            state = session.state()
 
     Args:
         source: A Python file or a folder of them, a specification, a component, or the name of an environment plugin.
@@ -65,10 +66,10 @@ class Environment:
         if plugins is not None:
             self.name, self._native = os.fspath(source), plugins._native
         elif Path(source).exists():
-            self.name, servers, self._native = _native.Plugins.with_environment(source, _process.directories(()))
+            self.name, servers, self._native = _native.load_environment(source, _process.directories(())).wait()
         else:
             self.name = os.fspath(source)
-            self._native = _native.Plugins(_process.directories(()), "{}", {self.name})
+            self._native = _native.load(_process.directories(()), "{}", {self.name}).wait()
         if self.name not in self._native.environments():
             problems = [text for name, _, text in self._native.problems() if name == self.name]
             if problems:
@@ -76,12 +77,12 @@ class Environment:
             raise LookupError(f"there is no file or folder {self.name}, and no environment of that name")
         self._setup: dict[str, Any] = {"servers": dict.fromkeys(servers)} if servers else {}
 
-    def _open(self, setup: Optional[Mapping[str, Any]], seed: int, label: Optional[str]) -> _native.Pending:
-        label = label or f"{self.name}-{next(_numbers)}"
-        return self._native.open_session(self.name, json.dumps(self._setup if setup is None else setup), seed, label)
+    def _open(self, setup: Optional[Mapping[str, Any]], seed: int, trajectory_id: Optional[str]) -> _native.Pending:
+        trajectory_id = trajectory_id or f"{self.name}-{next(_numbers)}"
+        return self._native.open_session(self.name, json.dumps(self._setup if setup is None else setup), seed, trajectory_id)
 
     def open(
-        self, setup: Optional[Mapping[str, Any]] = None, *, seed: int = 0, label: Optional[str] = None
+        self, setup: Optional[Mapping[str, Any]] = None, *, seed: int = 0, trajectory_id: Optional[str] = None
     ) -> "Session":
         """Opens a session.
 
@@ -89,35 +90,37 @@ class Environment:
             setup: The task's setup, such as its initial state. The model does not see it. Default: for Python files, all
                 their servers in their own initial states; else an empty object.
             seed: Seed of all randomness in it.
-            label: Its name in logs.
+            trajectory_id: Name of the trajectory that acts in it.
 
         Raises:
             ValueError: The environment refuses the setup.
             SessionError: It broke while it opened.
+            Unavailable: The machine had no room or no time for it.
         """
-        return _pending.wait(self._open(setup, seed, label), Session)._looked()
+        return _pending.wait(self._open(setup, seed, trajectory_id), Session)._looked()
 
     async def open_async(
-        self, setup: Optional[Mapping[str, Any]] = None, *, seed: int = 0, label: Optional[str] = None
+        self, setup: Optional[Mapping[str, Any]] = None, *, seed: int = 0, trajectory_id: Optional[str] = None
     ) -> "Session":
         """Like `open`, for asyncio."""
-        session = await _pending.settle(self._open(setup, seed, label), Session)
+        session = await _pending.settle(self._open(setup, seed, trajectory_id), Session)
         return await session._looked_async()
 
 
 class Session:
     """One trajectory's copy of an environment. Made by `Environment.open`.
 
-    Its actions run one after the other. A call that is stopped has no effect.
+    Its actions run one after the other, in the order in which they were asked for. A call that a limit stops has no
+    effect. Cancelling an action ends the session.
 
     Attributes:
-        messages: The environment's first messages, in the host's form.
+        messages: The environment's first messages: `role` and `content`, as chat templates take them.
         tools: The tools on offer now, by their names.
         terminated: True if the environment has ended the episode.
         lost: The reason why the trajectory cannot continue, if there is one.
     """
 
-    messages: list[dict[str, Any]]
+    messages: list[dict[str, str]]
     tools: dict[str, Tool]
     terminated: bool
     lost: Optional[str]
@@ -143,19 +146,19 @@ class Session:
     def _acted(self, text: str) -> dict[str, Any]:
         acted: dict[str, Any] = json.loads(text)
         self.terminated = acted["terminated"]
-        self.lost = acted.get("lost")
+        self.lost = acted["lost"]
         return acted
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """Calls one of its tools. However the call ends, the result says so."""
-        acted = _pending.wait(self._native.call(name, json.dumps(arguments)), self._acted)
+        acted = _pending.wait(self._native.call(name, dumps(arguments)), self._acted)
         if acted["tools_changed"]:
             self._looked()
         return ToolResult._from_outcome(acted["outcome"])
 
     async def call_async(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """Like `call`, for asyncio."""
-        acted = await _pending.settle(self._native.call(name, json.dumps(arguments)), self._acted)
+        acted = await _pending.settle(self._native.call(name, dumps(arguments)), self._acted)
         if acted["tools_changed"]:
             await self._looked_async()
         return ToolResult._from_outcome(acted["outcome"])
@@ -166,14 +169,14 @@ class Session:
         Raises:
             SessionError: The trajectory cannot continue.
         """
-        acted = _pending.wait(self._native.say(text), self._acted)
+        acted = _pending.wait(self._native.say(readable(text)), self._acted)
         if acted["tools_changed"]:
             self._looked()
         return _reply(acted)
 
     async def say_async(self, text: str) -> Reply:
         """Like `say`, for asyncio."""
-        acted = await _pending.settle(self._native.say(text), self._acted)
+        acted = await _pending.settle(self._native.say(readable(text)), self._acted)
         if acted["tools_changed"]:
             await self._looked_async()
         return _reply(acted)
@@ -192,16 +195,23 @@ class Session:
         Args:
             reference: What the task expects, in the environment's own form.
             answer: The model's answer, if it gave one.
+
+        Raises:
+            ValueError: The environment cannot read the reference.
         """
-        return _pending.wait(self._native.verify(answer, json.dumps(reference)), _verdict)
+        return _pending.wait(self._native.verify(answer if answer is None else readable(answer), json.dumps(reference)), _verdict)
 
     async def verify_async(self, reference: Any, answer: Optional[str] = None) -> Verdict:
         """Like `verify`, for asyncio."""
-        return await _pending.settle(self._native.verify(answer, json.dumps(reference)), _verdict)
+        return await _pending.settle(self._native.verify(answer if answer is None else readable(answer), json.dumps(reference)), _verdict)
 
     def snapshot(self) -> bytes:
         """The whole session as bytes, for `restore` in this or another session of the same environment."""
         return _pending.wait(self._native.snapshot(), bytes)
+
+    async def snapshot_async(self) -> bytes:
+        """Like `snapshot`, for asyncio."""
+        return await _pending.settle(self._native.snapshot(), bytes)
 
     def restore(self, snapshot: bytes) -> None:
         """Goes back to a snapshot. A snapshot that cannot be restored changes nothing.
@@ -212,9 +222,24 @@ class Session:
         self._native.restore(snapshot).wait()
         self._looked()
 
+    async def restore_async(self, snapshot: bytes) -> None:
+        """Like `restore`, for asyncio."""
+        await _pending.settle(self._native.restore(snapshot), json.loads)
+        await self._looked_async()
+
     def close(self) -> None:
         """Frees its instance."""
         self._native.close().wait()
+
+    async def close_async(self) -> None:
+        """Like `close`, for asyncio."""
+        await _pending.settle(self._native.close(), _nothing)
+
+    async def __aenter__(self) -> "Session":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close_async()
 
     def __enter__(self) -> "Session":
         return self
@@ -224,9 +249,12 @@ class Session:
 
 
 def _reply(acted: dict[str, Any]) -> Reply:
-    content = acted["content"]
-    return Reply(None if content is None else plain_text(content), acted["step_reward"])
+    return Reply(acted["text"], acted["step_reward"])
 
 
 def _verdict(text: str) -> Verdict:
     return Verdict(**json.loads(text))
+
+
+def _nothing(_: object) -> None:
+    return None

@@ -2,15 +2,14 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Optional
 
 from . import _native, _pending, _process
-from ._native import LoadError
-from .messages import Conversation, conversation
+from ._native import GradeError, LoadError
+from .messages import Conversation, conversation, dumps
 
 #: How the answer is found in the model's last message: all of it, `<answer>..</answer>`, or `\\boxed{..}`.
 AnswerRule = Literal["final-turn", "tag", "boxed"]
@@ -98,12 +97,11 @@ class ToolResult:
     @classmethod
     def _from_outcome(cls, outcome: dict[str, Any]) -> "ToolResult":
         seen = outcome["observation"]
-        content = seen["content"] if seen else []
         return cls(
             ended=outcome["ended"],
             fault=outcome["fault"],
-            text=None if seen is None else plain_text(content),
-            content=content,
+            text=outcome["text"],
+            content=seen["content"] if seen else [],
             metrics={metric["name"]: metric["value"] for metric in (seen or {}).get("metrics", ())},
             detail=outcome.get("detail"),
             step_reward=outcome.get("step-reward"),
@@ -129,6 +127,19 @@ class Score:
     metrics: dict[str, float]
     error: Optional[str]
 
+    def term(self, name: str) -> float:
+        """The value of a term.
+
+        Raises:
+            GradeError: The trajectory could not be graded.
+            LookupError: The reward has no such term.
+        """
+        if self.terms is None:
+            raise GradeError(self.error)
+        if name not in self.terms:
+            raise LookupError(f"the reward has no term `{name}`; it has: {', '.join(self.terms)}")
+        return self.terms[name]
+
 
 class Plugins:
     """Plugins of several directories, loaded once.
@@ -139,8 +150,8 @@ class Plugins:
         >>> plugins = Plugins(only=["calculator", "numeric-match"])
         >>> plugins.call("calculate", {"expression": "(2+3)*4"}).text
         '20'
-        >>> plugins.grade("numeric-match", ["21", "It is 20."], reference="20")[1].terms
-        {'match': 1.0}
+        >>> plugins.grade("numeric-match", ["21", "It is 20."], reference="20")[1].term("match")
+        1.0
 
     Args:
         *directories: Plugin directories. The ones that ship with the package come after them.
@@ -150,6 +161,7 @@ class Plugins:
 
     Raises:
         LoadError: A plugin of your own directories cannot be loaded, or the sandbox cannot be started.
+        LookupError: There is no plugin with a name in `only`.
         ValueError: The grants are invalid.
     """
 
@@ -160,9 +172,16 @@ class Plugins:
         only: Optional[Iterable[str]] = None,
         strict: bool = True,
     ) -> None:
+        if isinstance(only, str):
+            raise TypeError(f"only={only!r}: give a list of names")
         _process.start()
         names = None if only is None else set(only)
-        self._native = _native.Plugins(_process.directories(directories), json.dumps(grants or {}, default=os.fspath), names)
+        table = json.dumps(grants or {}, default=os.fspath)
+        loaded = _native.load(_process.directories(directories), table, names)
+        self._native: _native.Plugins = loaded.wait()
+        unknown = (names or set()) - self._native.names()
+        if unknown:
+            raise LookupError(f"there is no plugin {', '.join(sorted(unknown))} in {', '.join(_process.directories(directories))}")
         own = [Path(directory) for directory in directories]
         missing = [
             text
@@ -214,7 +233,7 @@ class Plugins:
     def _call(
         self, name: str, arguments: Mapping[str, Any], seed: int, trajectory_id: str, turn: int, index: int
     ) -> _native.Pending:
-        return self._native.call(name, json.dumps(arguments), seed, trajectory_id, turn, index)
+        return self._native.call(name, dumps(arguments), seed, trajectory_id, turn, index)
 
     def call(
         self,
@@ -258,14 +277,23 @@ class Plugins:
         self, calls: Iterable[tuple[str, Mapping[str, Any]]], *, seed: int = 0, trajectory_id: str = "python", turn: int = 0
     ) -> list[ToolResult]:
         """Makes the calls of one turn at once and returns their results in order."""
-        pending = [
-            self._call(name, arguments, seed, trajectory_id, turn, index)
-            for index, (name, arguments) in enumerate(calls)
-        ]
-        futures: "list[Future[ToolResult]]" = [_pending.submit(one, _tool_result) for one in pending]
-        return _pending.gather(futures)
+        return _pending.gather(self._calls(calls, seed, trajectory_id, turn), _tool_result)
+
+    async def call_many_async(
+        self, calls: Iterable[tuple[str, Mapping[str, Any]]], *, seed: int = 0, trajectory_id: str = "python", turn: int = 0
+    ) -> list[ToolResult]:
+        """Like `call_many`, for asyncio."""
+        return await _pending.gather_async(self._calls(calls, seed, trajectory_id, turn), _tool_result)
+
+    def _calls(
+        self, calls: Iterable[tuple[str, Mapping[str, Any]]], seed: int, trajectory_id: str, turn: int
+    ) -> Iterator[_native.Pending]:
+        for index, (name, arguments) in enumerate(calls):
+            yield self._call(name, arguments, seed, trajectory_id, turn, index)
 
     def _grade(self, reward: str, conversations: Sequence[Conversation], order: dict[str, Any]) -> _native.Pending:
+        if isinstance(conversations, (str, Mapping)):
+            raise TypeError("grade takes a list of attempts; for one attempt, put it into a list")
         order["conversations"] = [conversation(given) for given in conversations]
         return self._native.grade(reward, json.dumps(order))
 
@@ -327,20 +355,6 @@ class Plugins:
         """Like `grade`, for asyncio."""
         order = _order(reference, prompt, answer, extra, task_id, source, split, step, steps, seed)
         return await _pending.settle(self._grade(reward, conversations, order), _scores)
-
-
-def plain_text(content: str | Iterable[Mapping[str, Any]]) -> str:
-    """The content of a message or an observation as one text, as a text model reads it."""
-    return content if isinstance(content, str) else "".join(map(_part_text, content))
-
-
-def _part_text(part: Mapping[str, Any]) -> str:
-    if "text" in part:
-        return str(part["text"])
-    if "structured" in part:
-        return json.dumps(part["structured"], ensure_ascii=False, separators=(",", ":"))
-    (blob,) = part.values()
-    return f"[{blob['media-type']}, {len(blob['data'])} bytes]"
 
 
 def _order(

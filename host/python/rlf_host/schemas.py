@@ -1,7 +1,10 @@
 """From a tool's JSON Schema to the simpler forms that other trainers take."""
 
+import keyword
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from .plugins import Tool
 
 #: The Python types of JSON Schema's types.
 PYTHON_TYPES: dict[str, type] = {
@@ -14,16 +17,19 @@ PYTHON_TYPES: dict[str, type] = {
 }
 
 
-def simple_property(schema: Mapping[str, Any]) -> dict[str, Any]:
+def simple_property(schema: Any) -> dict[str, Any]:
     """A property with one type, for a form that has no unions: `type`, and `description` and `enum` if it has them. Of a
     union it takes the first part that is not `null`.
 
         >>> simple_property({"anyOf": [{"type": "null"}, {"type": "integer"}], "description": "Day of the month."})
         {'type': 'integer', 'description': 'Day of the month.'}
     """
+    if not isinstance(schema, Mapping):
+        return {"type": "string"}
     simple = next(_parts(schema), {})
-    kept: dict[str, Any] = {"type": _type(simple)}
-    for key, value in (("description", schema.get("description")), ("enum", simple.get("enum"))):
+    values = [value for value in simple.get("enum", ()) if value is not None]
+    kept: dict[str, Any] = {"type": _type(simple, values)}
+    for key, value in (("description", schema.get("description")), ("enum", values)):
         if value:
             kept[key] = value
     return kept
@@ -41,10 +47,23 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield schema
 
 
-def _type(schema: Mapping[str, Any]) -> str:
+def _type(schema: Mapping[str, Any], values: list[Any]) -> str:
     if isinstance(schema.get("type"), str):
         return str(schema["type"])
-    values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
-    if values:
-        return next(name for name, python in PYTHON_TYPES.items() if isinstance(values[0], python))
+    for value in values or [schema.get("const")]:
+        for name, python in PYTHON_TYPES.items():
+            # True is an int too.
+            if type(value) is python:
+                return name
     return "object" if "properties" in schema or "$ref" in schema else "string"
+
+
+def check_parameter(tool: Tool, name: str) -> None:
+    """Refuses a parameter that no Python function can have, for trainers that read a function's signature."""
+    if not name.isidentifier() or keyword.iskeyword(name) or name == "self":
+        raise ValueError(f"tool `{tool.name}` has a parameter `{name}`, which is no name in Python; rename it in the tool")
+
+
+def default_of(schema: Any) -> Any:
+    """The default of a property, or None."""
+    return schema.get("default") if isinstance(schema, Mapping) else None

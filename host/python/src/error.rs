@@ -24,7 +24,7 @@ create_exception!(
     rlf_host,
     SessionError,
     Error,
-    "A session of an environment or a notebook did not do as it was asked."
+    "An operation on an environment session or a notebook failed."
 );
 create_exception!(
     rlf_host,
@@ -32,6 +32,12 @@ create_exception!(
     Error,
     "An infrastructure failure: the machine had no room or no time. Whatever was graded here must be left out, never \
      scored 0."
+);
+create_exception!(
+    rlf_host,
+    GradeError,
+    Error,
+    "A reward could not grade an attempt. The attempt must be left out, never scored 0."
 );
 
 /// An error on its way to Python. It is turned into an exception where the interpreter's lock is held.
@@ -82,6 +88,7 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::NoSuchEnvironment { .. } => Self::Lookup(error.to_string()),
             OpenError::Refused { .. } => Self::Value(error.to_string()),
+            OpenError::Unavailable { .. } => Self::Unavailable(error.to_string()),
             OpenError::Broke { .. } => Self::Session(error.to_string()),
         }
     }
@@ -118,6 +125,12 @@ pub(crate) fn from_json<T: serde::de::DeserializeOwned>(
         let space = if at.is_empty() { "" } else { ": " };
         Failure::Value(format!("{what}{space}{at}: {}", error.inner()))
     })
+}
+
+/// True if the host can read a text as JSON.
+#[pyfunction]
+pub(crate) fn is_json(text: &str) -> bool {
+    rlf_json::from_str::<serde_json::Value>(text).is_ok()
 }
 
 /// Writes a value as JSON for the Python part.

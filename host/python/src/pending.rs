@@ -9,7 +9,9 @@ use rlf_sandbox::BoxFuture;
 use tokio::task::AbortHandle;
 
 use crate::error::Failure;
-use crate::process::{OfProcess, process};
+use crate::fork::OfProcess;
+use crate::process::process;
+use crate::shutdown::{Attaching, is_closing};
 
 /// Interval between checks for Ctrl-C while a thread waits.
 const SIGNALS: Duration = Duration::from_millis(100);
@@ -58,11 +60,15 @@ impl Pending {
     /// Runs the operation and returns its result. Other Python threads go on meanwhile. Ctrl-C cancels it.
     fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let mut operation = self.take()?;
-        let handle = process()?.runtime.handle();
+        let process = process()?;
+        process.signals.keep();
+        let handle = process.runtime.handle();
         let answer = loop {
-            let outcome = py.detach(|| {
-                handle.block_on(async { tokio::time::timeout(SIGNALS, &mut operation).await })
+            let (outcome, attaching) = py.detach(|| {
+                let wait = async { tokio::time::timeout(SIGNALS, &mut operation).await };
+                (handle.block_on(wait), Attaching::begin_or_stop())
             });
+            drop(attaching);
             match outcome {
                 Ok(answer) => break answer?,
                 Err(_) => py.check_signals()?,
@@ -71,13 +77,20 @@ impl Pending {
         answer(py)
     }
 
-    /// Starts the operation on a thread of the runtime. It ends with the call `done(result, None)` or `done(None, error)`.
+    /// Starts the operation. It ends with the call `done(result, None)` or `done(None, error)`, on the one thread that
+    /// makes all such calls.
     fn start(&self, done: Py<PyAny>) -> PyResult<Started> {
+        if is_closing() {
+            return Err(PyRuntimeError::new_err(
+                "the interpreter is shutting down, so no operation can be started",
+            ));
+        }
         let operation = self.take()?;
-        let task = process()?.runtime.spawn(async move {
+        let process = process()?;
+        process.signals.keep();
+        let task = process.runtime.spawn(async move {
             let outcome = operation.await;
-            // Returns nothing if the interpreter is shutting down: then nobody waits.
-            let _ = Python::try_attach(|py| {
+            process.answers.deliver(Box::new(move |py| {
                 let outcome = outcome.map_err(PyErr::from).and_then(|answer| answer(py));
                 let called = match outcome {
                     Ok(value) => done.call1(py, (value, py.None())),
@@ -86,23 +99,23 @@ impl Pending {
                 if let Err(error) = called {
                     error.write_unraisable(py, Some(done.bind(py)));
                 }
-            });
+            }));
         });
-        Ok(Started(task.abort_handle()))
+        Ok(Started(OfProcess::new(task.abort_handle())))
     }
 }
 
 /// An operation under way.
 #[pyclass(frozen)]
-pub(crate) struct Started(AbortHandle);
+pub(crate) struct Started(OfProcess<AbortHandle>);
 
 #[pymethods]
 impl Started {
     /// Cancels the operation. Its callback is not called, unless it has ended already.
     fn cancel(&self) {
         // In a forked child the operation does not exist.
-        if process().is_ok() {
-            self.0.abort();
+        if let Ok(task) = self.0.get() {
+            task.abort();
         }
     }
 }

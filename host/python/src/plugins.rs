@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use rlf_dialogue::config::AnswerRule;
-use rlf_dialogue::conversation::trajectory_from_messages;
-use rlf_dialogue::message::Message;
+use rlf_dialogue::conversation::{ConversationMessage, trajectory_from_messages};
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::ToolCall;
@@ -19,19 +19,22 @@ use rlf_interpreters::program::Program;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::problem::Problem;
+use rlf_plugins::programs::{ProgramGrants, ProgramLimits};
 use rlf_plugins::python_environment::PythonEnvironment;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::turn::TurnContext;
 use rlf_rewards::grading::Grading;
-use rlf_rewards::reward::{PluginScore, grade_group};
+use rlf_rewards::reward::{GradeError, PluginScore, grade_group};
 use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::call::{read_arguments, unreadable, with_text};
 use crate::error::{Failure, from_json, to_json};
+use crate::fork::OfProcess;
 use crate::notebook::Notebook;
 use crate::pending::Pending;
-use crate::process::{KINDS, OfProcess, process};
+use crate::process::{KINDS, Process, process};
 use crate::program::{Limits, Request, files, report};
 use crate::session::Session;
 
@@ -51,10 +54,7 @@ pub(crate) struct Plugins(OfProcess<Arc<Loaded>>);
 #[serde(deny_unknown_fields)]
 struct GradingOrder {
     task: Task,
-    #[serde(default)]
-    conversations: Vec<Vec<Message>>,
-    #[serde(default)]
-    trajectories: Vec<Trajectory>,
+    conversations: Vec<Vec<ConversationMessage>>,
     answer: AnswerRule,
     split: Split,
     step: u64,
@@ -64,44 +64,14 @@ struct GradingOrder {
 
 #[pymethods]
 impl Plugins {
-    /// Loads the plugins of `directories`, the earlier ones first. `grants` is the table `[plugins]` as JSON. With
-    /// `only`, all others are left out.
-    #[new]
-    fn new(
-        py: Python<'_>,
-        directories: Vec<PathBuf>,
-        grants: &str,
-        only: Option<BTreeSet<String>>,
-    ) -> PyResult<Self> {
-        let grants_by_name: BTreeMap<String, PluginGrants> = from_json(grants, "grants")?;
-        load(py, &directories, &grants_by_name, |name| {
-            only.as_ref().is_none_or(|only| only.contains(name))
-        })
-    }
-
-    /// Loads the environment at a path: a Python file or a folder of them, a specification or a folder of them, or a
-    /// component. Returns its name, the names of its servers if it is written in Python, and the loaded plugin.
-    #[staticmethod]
-    fn with_environment(
-        py: Python<'_>,
-        path: PathBuf,
-        directories: Vec<PathBuf>,
-    ) -> PyResult<(String, Vec<String>, Self)> {
-        let path = path.canonicalize().map_err(|error| {
-            Failure::Lookup(format!(
-                "there is no environment {}: {error}",
-                path.display()
-            ))
-        })?;
-        let stem = path.file_stem().unwrap_or_default();
-        let name = stem.to_string_lossy().into_owned();
-        let grants = environment_grants(&path);
-        let servers = (grants.environment.as_ref()).map(PythonEnvironment::names);
-        let servers = servers.transpose();
-        let servers = servers.map_err(|error| Failure::Load(error.to_string()))?;
-        let grants_by_name = BTreeMap::from([(name.clone(), grants)]);
-        let plugins = load(py, &directories, &grants_by_name, |other| other == name)?;
-        Ok((name, servers.unwrap_or_default(), plugins))
+    /// The names of all plugins that were found, loaded or not.
+    fn names(&self) -> PyResult<BTreeSet<String>> {
+        let registry = &self.0.get()?.registry;
+        let loaded = registry.plugins().iter();
+        let problems = registry.problems().iter();
+        Ok((loaded.map(|plugin| plugin.name().to_owned()))
+            .chain(problems.map(|problem| problem.plugin.clone()))
+            .collect())
     }
 
     /// The plugins that were not loaded: the name, the path, and the reason with the way to mend it.
@@ -139,14 +109,24 @@ impl Plugins {
             .collect())
     }
 
+    /// Fails if no interpreter runs the language.
+    fn check(&self, language: &str) -> PyResult<()> {
+        self.interpreter(language).map(|_| ())
+    }
+
     /// Runs a program. The answer is a dictionary: the fields of `ProgramResult`.
     fn run(&self, language: &str, request: Request) -> PyResult<Pending> {
         let interpreter = self.interpreter(language)?.clone();
         let program: Program = request.try_into()?;
+        let memory = check_limits(&interpreter, &program.limits)?;
         let process = process()?;
         let run = async move {
-            let _place = process.programs.acquire().await;
-            interpreter.run(program, ProgramOptions::default()).await
+            let _place = process.programs.place(memory).await?;
+            let options = ProgramOptions {
+                deadline: Some(Instant::now() + deadline(&interpreter, &program.limits)),
+                ..ProgramOptions::default()
+            };
+            Ok::<_, Failure>(interpreter.run(program, options).await?)
         };
         Ok(Pending::new(run, |py, done| report(py, &done)))
     }
@@ -166,13 +146,19 @@ impl Plugins {
             seed,
             limits: limits.try_into()?,
         };
+        let memory = check_limits(&interpreter, &request.limits)?;
         let options = ProgramOptions {
             lifetime: Some(rlf_sandbox::MAX_DURATION),
             ..ProgramOptions::default()
         };
-        let open = async move { interpreter.open_notebook(request, options).await };
+        let process = process()?;
+        let open = async move {
+            let place = process.programs.notebook_place(memory).await?;
+            let notebook = interpreter.open_notebook(request, options).await?;
+            Ok::<_, Failure>(Notebook::new(notebook, place))
+        };
         Ok(Pending::new(open, |py, notebook| {
-            Ok(Py::new(py, Notebook::new(notebook))?.into_any())
+            Ok(Py::new(py, notebook)?.into_any())
         }))
     }
 
@@ -186,7 +172,7 @@ impl Plugins {
         turn: u32,
         index: u32,
     ) -> PyResult<Pending> {
-        let arguments: Value = from_json(arguments, "arguments")?;
+        let arguments = read_arguments(arguments);
         let loaded = Arc::clone(self.0.get()?);
         if !loaded.tools.has(&name) {
             let missing = loaded.tools.definitions(Some(&[name]));
@@ -194,28 +180,43 @@ impl Plugins {
             return Err(Failure::Lookup(why).into());
         }
         let process = process()?;
+        let plugins = loaded.registry.plugins().iter();
+        let owner = plugins.clone().find(|plugin| {
+            let tools = plugin.tools().iter();
+            tools.clone().any(|tool| tool.definition.name == name)
+        });
+        let memory = owner.map_or(0, |plugin| plugin.grants().limits.memory_bytes);
         Ok(Pending::text(async move {
-            let _place = process.calls.acquire().await;
             let context = TurnContext {
                 trajectory_id,
                 turn,
                 seed,
             };
+            let call_id = format!("{}/{turn}/{index}", context.trajectory_id);
+            let arguments = match arguments {
+                Ok(arguments) => arguments,
+                Err(why) => return to_json(&with_text(&unreadable(call_id, name, &why))?),
+            };
+            let _place = process.calls.place(memory).await?;
             let call = ToolCall {
-                call_id: format!("{}/{turn}/{index}", context.trajectory_id),
+                call_id,
                 name,
                 arguments,
             };
             let outcomes = loaded.tools.invoke(vec![call], &context).await;
-            let outcome = outcomes.into_iter().next();
-            to_json(&outcome.ok_or_else(|| Failure::Other("the call gave no outcome".into()))?)
+            let outcome = outcomes.first();
+            let outcome =
+                outcome.ok_or_else(|| Failure::Other("the call gave no outcome".into()))?;
+            to_json(&with_text(outcome)?)
         }))
     }
 
     /// Grades a group with one reward. The answer is JSON: for each trajectory its score or the reason why it has none.
     fn grade(&self, name: String, order: &str) -> PyResult<Pending> {
         let loaded = Arc::clone(self.0.get()?);
-        let plugin = loaded.registry.plugin(&name).map(Arc::clone);
+        let plugin = loaded.registry.plugin(&name);
+        let plugin = plugin.filter(|plugin| plugin.kind() == PluginKind::Reward);
+        let plugin = plugin.map(Arc::clone);
         let plugin = plugin.ok_or_else(|| {
             let rewards = self.rewards().unwrap_or_default();
             let why = missing(&loaded.registry, &name, rewards.iter().map(String::as_str));
@@ -224,41 +225,26 @@ impl Plugins {
         let order: GradingOrder = from_json(order, "grade")?;
         let process = process()?;
         Ok(Pending::text(async move {
-            let _place = process.calls.acquire().await;
+            let _place = process
+                .calls
+                .place(plugin.grants().limits.memory_bytes)
+                .await?;
             let task = order.task;
-            let mut group = order.trajectories;
             let conversations = order.conversations.into_iter().enumerate();
-            group.extend(conversations.map(|(at, messages)| {
-                let id = format!("{}#{at}", task.id);
-                trajectory_from_messages(id, &task.id, messages, order.answer)
-            }));
+            let group: Vec<Trajectory> = conversations
+                .map(|(at, messages)| {
+                    let id = format!("{}#{at}", task.id);
+                    trajectory_from_messages(id, &task.id, messages, order.answer)
+                })
+                .collect();
             let grading = Grading {
                 split: order.split,
                 step: order.step,
                 steps: order.steps,
                 seed: order.seed,
             };
-            // As in a run, rewards do not see trajectories that were excluded during the rollout.
-            let gradable: Vec<&Trajectory> =
-                (group.iter()).filter(|t| t.excluded.is_none()).collect();
-            let scores = if gradable.is_empty() {
-                Ok(Vec::new())
-            } else {
-                grade_group(&plugin, &loaded.tools, &task, &gradable, grading).await
-            };
-            let mut scores = match scores {
-                Ok(scores) => scores.into_iter(),
-                Err(error) => vec![Err(error); gradable.len()].into_iter(),
-            };
-            let scores: Vec<Value> = (group.iter())
-                .map(|trajectory| match &trajectory.excluded {
-                    Some(reason) => score(Err(reason.clone())),
-                    None => score(match scores.next() {
-                        Some(score) => score.map_err(|error| error.to_string()),
-                        None => Err("it returned no score".to_owned()),
-                    }),
-                })
-                .collect();
+            let scores = grade_group(&plugin, &loaded.tools, &task, &group, grading).await;
+            let scores: Vec<Value> = scores.into_iter().map(score).collect();
             to_json(&scores)
         }))
     }
@@ -269,19 +255,17 @@ impl Plugins {
         environment: String,
         setup: &str,
         seed: u64,
-        label: String,
+        trajectory_id: String,
     ) -> PyResult<Pending> {
         let setup: Value = from_json(setup, "setup")?;
         let loaded = Arc::clone(self.0.get()?);
         let open = async move {
             let environments = &loaded.environments;
-            let opened = environments
-                .open(&environment, &label, &setup, seed)
-                .await?;
-            Ok::<_, Failure>((opened, label))
+            let opened = environments.open(&environment, &trajectory_id, &setup, seed);
+            Ok::<_, Failure>(Session::new(opened.await?, trajectory_id, seed))
         };
-        Ok(Pending::new(open, move |py, (opened, label)| {
-            Ok(Py::new(py, Session::new(opened, label, seed))?.into_any())
+        Ok(Pending::new(open, |py, session| {
+            Ok(Py::new(py, session)?.into_any())
         }))
     }
 }
@@ -329,27 +313,125 @@ fn missing<'a>(
     format!("; there are: {}", names.join(", "))
 }
 
-fn load(
-    py: Python<'_>,
-    directories: &[PathBuf],
-    grants: &BTreeMap<String, PluginGrants>,
-    wanted: impl Fn(&str) -> bool + Send + Sync,
-) -> PyResult<Plugins> {
+/// Loads the plugins of `directories`, the earlier ones first. `grants` is the table `[plugins]` as JSON. With `only`, all
+/// others are left out. The answer is a `Plugins`.
+#[pyfunction]
+pub(crate) fn load(
+    directories: Vec<PathBuf>,
+    grants: &str,
+    only: Option<BTreeSet<String>>,
+) -> PyResult<Pending> {
+    let grants: BTreeMap<String, PluginGrants> = from_json(grants, "grants")?;
     let process = process()?;
-    let sandbox = &process.sandbox;
-    let loaded = py.detach(|| -> Result<Loaded, Failure> {
-        // Loading may start tasks, for example to follow a plugin's files.
-        let _entered = process.runtime.enter();
-        let registry = Registry::load_from(directories, grants, KINDS, sandbox, wanted);
+    Ok(Pending::new(
+        load_elsewhere(process, directories, grants, only),
+        |py, loaded| Ok(Py::new(py, loaded)?.into_any()),
+    ))
+}
+
+/// Loads the environment at a path: a Python file or a folder of them, a specification or a folder of them, or a
+/// component. The answer is its name, the names of its servers if it is written in Python, and a `Plugins`.
+#[pyfunction]
+pub(crate) fn load_environment(path: PathBuf, directories: Vec<PathBuf>) -> PyResult<Pending> {
+    let path = path.canonicalize().map_err(|error| {
+        let path = path.display();
+        Failure::Lookup(format!("there is no environment {path}: {error}"))
+    })?;
+    let stem = path.file_stem().unwrap_or_default();
+    let name = stem.to_string_lossy().into_owned();
+    let grants = environment_grants(&path);
+    let servers = (grants.environment.as_ref()).map(PythonEnvironment::names);
+    let servers = servers.transpose();
+    let servers = servers.map_err(|error| Failure::Load(error.to_string()))?;
+    let grants = BTreeMap::from([(name.clone(), grants)]);
+    let only = Some(BTreeSet::from([name.clone()]));
+    let process = process()?;
+    Ok(Pending::new(
+        load_elsewhere(process, directories, grants, only),
+        |py, loaded| {
+            let found = (name, servers.unwrap_or_default(), Py::new(py, loaded)?);
+            Ok(found.into_pyobject(py)?.into_any().unbind())
+        },
+    ))
+}
+
+/// Loads plugins on a thread of its own, because components may have to be compiled.
+async fn load_elsewhere(
+    process: &'static Process,
+    directories: Vec<PathBuf>,
+    grants: BTreeMap<String, PluginGrants>,
+    only: Option<BTreeSet<String>>,
+) -> Result<Plugins, Failure> {
+    let loading = tokio::task::spawn_blocking(move || {
+        let wanted = |name: &str| only.as_ref().is_none_or(|only| only.contains(name));
+        let sandbox = &process.sandbox;
+        let registry = Registry::load_from(&directories, &grants, KINDS, sandbox, wanted);
         let tools = ToolManager::new(&registry, &ToolManagerConfig::default());
-        Ok(Loaded {
+        let loaded = Loaded {
             interpreters: Interpreters::new(&registry),
             tools: tools.map_err(|error| Failure::Load(error.to_string()))?,
             environments: Environments::new(&registry, sandbox, &EnvironmentConfig::default()),
             registry,
-        })
-    })?;
-    Ok(Plugins(OfProcess::new(Arc::new(loaded))))
+        };
+        Ok(Plugins(OfProcess::new(Arc::new(loaded))))
+    });
+    let loaded = loading.await;
+    loaded.unwrap_or_else(|error| Err(Failure::Load(error.to_string())))
+}
+
+/// Checks that the interpreter's grants allow these limits. Returns the memory that a program with them is counted with.
+fn check_limits(interpreter: &Interpreter, limits: &ProgramLimits) -> Result<u64, Failure> {
+    let plugin = interpreter.plugin();
+    let grants = &plugin.grants().programs;
+    let most_memory = grants
+        .memory_bytes
+        .min(plugin.template().max_memory_bytes());
+    let seconds = |time: Duration| time.as_secs_f64();
+    let more = |name: &str, wanted: f64, allowed: f64, key: &str| {
+        Failure::Value(format!(
+            "{name} = {wanted}: the sandbox allows {allowed}; allow more with Plugins(grants={{\"{}\": {{\"programs\": \
+             {{\"{key}\": ..}}}}}})",
+            plugin.name()
+        ))
+    };
+    if let Some(time) = limits.time.filter(|time| *time > grants.time) {
+        return Err(more(
+            "seconds",
+            seconds(time),
+            seconds(grants.time),
+            "time_ms",
+        ));
+    }
+    let sizes = [
+        ("memory_bytes", limits.memory_bytes, most_memory),
+        (
+            "output_bytes",
+            limits.output_bytes,
+            grants.output_bytes.unwrap_or(ProgramGrants::MAX_KEPT_BYTES),
+        ),
+        ("file_bytes", limits.file_bytes, grants.file_bytes),
+    ];
+    for (name, wanted, allowed) in sizes {
+        if let Some(wanted) = wanted.filter(|wanted| *wanted > allowed) {
+            return Err(more(name, wanted as f64, allowed as f64, name));
+        }
+    }
+    let own = plugin.template().initial_memory_bytes();
+    let memory = limits.memory_bytes.unwrap_or(most_memory);
+    let beyond = own.saturating_sub(ProgramGrants::INTERPRETER_BYTES);
+    if memory + beyond < own {
+        return Err(Failure::Value(format!(
+            "memory_bytes = {memory}: the interpreter alone starts with {} MiB",
+            own >> 20
+        )));
+    }
+    Ok(memory + beyond)
+}
+
+/// Real time that a program may take once it has room: what its grants say, or four times its limit of CPU time.
+fn deadline(interpreter: &Interpreter, limits: &ProgramLimits) -> Duration {
+    let grants = &interpreter.plugin().grants().programs;
+    grants.deadline.max(4 * grants.time(limits))
 }
 
 /// The grants with which the environment at a path is loaded, by what lies there.
@@ -375,7 +457,7 @@ fn environment_grants(path: &Path) -> PluginGrants {
 }
 
 /// The fields of `Score`.
-fn score(score: Result<PluginScore, String>) -> Value {
+fn score(score: Result<PluginScore, GradeError>) -> Value {
     let object = |pairs: Vec<(String, f64)>| -> Map<String, Value> {
         let pairs = pairs.into_iter();
         pairs.map(|(name, value)| (name, value.into())).collect()
@@ -387,6 +469,8 @@ fn score(score: Result<PluginScore, String>) -> Value {
             "metrics": object(score.metrics),
             "error": null,
         }),
-        Err(error) => json!({"terms": null, "per_event": [], "metrics": {}, "error": error}),
+        Err(error) => {
+            json!({"terms": null, "per_event": [], "metrics": {}, "error": error.to_string()})
+        }
     }
 }

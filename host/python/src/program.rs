@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
+use rlf_dialogue::tool::Fault;
 use rlf_interpreters::notebook::CellReport;
 use rlf_interpreters::program::{File, Program, ProgramOutcome, ProgramReport};
 use rlf_plugins::outcome::CallEnd;
@@ -32,6 +33,15 @@ impl TryFrom<Limits> for ProgramLimits {
                 Failure::Value(format!("seconds = {seconds}: write a number above 0"))
             })
         });
+        for (name, size) in [
+            ("memory_bytes", limits.memory_bytes),
+            ("output_bytes", limits.output_bytes),
+            ("file_bytes", limits.file_bytes),
+        ] {
+            if size == Some(0) {
+                return Err(Failure::Value(format!("{name} = 0: write 1 or more")));
+            }
+        }
         Ok(Self {
             time: time.transpose()?,
             memory_bytes: limits.memory_bytes,
@@ -103,6 +113,14 @@ pub(crate) fn cell(py: Python<'_>, report: &CellReport) -> PyResult<Py<PyAny>> {
         (None, _) => "failed",
     };
     fields.set_item("ended", ended)?;
+    let is_infrastructure = (report.stopped.as_ref())
+        .is_some_and(|stopped| CallEnd::from_stopped(stopped).fault == Fault::Infrastructure);
+    let fault = if is_infrastructure {
+        Fault::Infrastructure
+    } else {
+        Fault::Model
+    };
+    fields.set_item("fault", to_name(fault))?;
     set_outcome(&fields, report.outcome.as_ref(), report.stopped.as_ref())?;
     set_output(&fields, &report.stdout, &report.stderr)?;
     fields.set_item("value", report.value.as_deref())?;
@@ -139,11 +157,23 @@ fn set_outcome(
 
 fn set_output(fields: &Bound<'_, PyDict>, stdout: &Output, stderr: &Output) -> PyResult<()> {
     for (name, output) in [("stdout", stdout), ("stderr", stderr)] {
-        let captured = output.captured();
-        fields.set_item(name, captured.text)?;
-        fields.set_item(format!("{name}_omitted_bytes"), captured.omitted_bytes)?;
+        fields.set_item(name, text(output))?;
+        fields.set_item(format!("{name}_omitted_bytes"), output.omitted_bytes())?;
     }
     Ok(())
+}
+
+/// Output as text, exactly as it was printed. Bytes that are not UTF-8 become U+FFFD.
+fn text(output: &Output) -> String {
+    let (head, tail) = (output.head(), output.tail());
+    match output.omitted_bytes() {
+        0 => String::from_utf8_lossy(&[head, &tail].concat()).into_owned(),
+        omitted => format!(
+            "{}\n[... {omitted} bytes left out ...]\n{}",
+            String::from_utf8_lossy(head),
+            String::from_utf8_lossy(&tail)
+        ),
+    }
 }
 
 /// The name of a unit variant in JSON.

@@ -6,38 +6,89 @@ use futures_util::future::BoxFuture;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rlf_dialogue::episode::Reply;
+use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{ToolCall, ToolDefinition};
 use rlf_environments::session::EnvironmentSession;
 use rlf_environments::snapshot::SessionSnapshot;
 use rlf_plugins::turn::TurnContext;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use crate::call::{read_arguments, unreadable, with_text};
 use crate::error::{Failure, from_json, to_json};
+use crate::fork::OfProcess;
 use crate::pending::Pending;
-use crate::process::OfProcess;
+use crate::queue::Queue;
 
 struct Open {
     session: EnvironmentSession,
-    label: String,
+    trajectory_id: String,
     seed: u64,
     /// Number of actions so far, which numbers the turns.
     actions: u32,
 }
 
+/// What the session of an operation is, or was.
+enum State {
+    Open(Box<Open>),
+    /// It takes no more actions, for this reason.
+    Over(&'static str),
+}
+
+impl State {
+    fn open(&mut self) -> Result<&mut Open, Failure> {
+        match self {
+            Self::Open(open) => Ok(open),
+            Self::Over(reason) => Err(Failure::Session((*reason).to_owned())),
+        }
+    }
+}
+
+/// Ends the session if the action under way is cancelled, because that action would go on in it.
+struct EndIfCancelled(Option<OwnedMutexGuard<State>>);
+
+impl EndIfCancelled {
+    fn open(&mut self) -> Result<&mut Open, Failure> {
+        let state = self.0.as_mut();
+        state
+            .ok_or_else(|| Failure::Other("the action is over".into()))?
+            .open()
+    }
+
+    fn completed(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for EndIfCancelled {
+    fn drop(&mut self) {
+        if let Some(state) = &mut self.0 {
+            **state = State::Over("the session is over, because an action was cancelled");
+        }
+    }
+}
+
 /// An open session. Its actions run one after the other, in the order in which they were asked for.
 #[pyclass(frozen)]
-pub(crate) struct Session(OfProcess<Arc<Mutex<Option<Open>>>>);
+pub(crate) struct Session(OfProcess<Shared>);
+
+struct Shared {
+    state: Arc<Mutex<State>>,
+    queue: Queue,
+}
 
 impl Session {
-    pub(crate) fn new(session: EnvironmentSession, label: String, seed: u64) -> Self {
+    pub(crate) fn new(session: EnvironmentSession, trajectory_id: String, seed: u64) -> Self {
         let open = Open {
             session,
-            label,
+            trajectory_id,
             seed,
             actions: 0,
         };
-        Self(OfProcess::new(Arc::new(Mutex::new(Some(open)))))
+        Self(OfProcess::new(Shared {
+            state: Arc::new(Mutex::new(State::Open(Box::new(open)))),
+            queue: Queue::default(),
+        }))
     }
 
     /// An operation on the open session whose result is JSON.
@@ -45,11 +96,17 @@ impl Session {
         &self,
         ask: impl for<'a> FnOnce(&'a mut Open) -> BoxFuture<'a, Result<Value, Failure>> + Send + 'static,
     ) -> PyResult<Pending> {
-        let shared = Arc::clone(self.0.get()?);
+        let shared = self.0.get()?;
+        let (state, mut place) = (Arc::clone(&shared.state), shared.queue.place());
         Ok(Pending::text(async move {
-            let mut open = shared.lock().await;
-            let open = open.as_mut().ok_or_else(closed)?;
-            to_json(&ask(open).await?)
+            place.reached().await;
+            let mut state = EndIfCancelled(Some(state.lock_owned().await));
+            let answer = match state.open() {
+                Ok(open) => ask(open).await,
+                Err(over) => Err(over),
+            };
+            state.completed();
+            to_json(&answer?)
         }))
     }
 }
@@ -59,27 +116,27 @@ impl Open {
         let turn = self.actions;
         self.actions += 1;
         TurnContext {
-            trajectory_id: self.label.clone(),
+            trajectory_id: self.trajectory_id.clone(),
             turn,
             seed: self.seed,
         }
     }
 }
 
-fn closed() -> Failure {
-    Failure::Session("the session is closed".into())
-}
-
 #[pymethods]
 impl Session {
-    /// `messages` at the start, `tools` on offer now, `terminated`, and `lost`: the reason why it cannot continue.
+    /// `messages` at the start, as texts, `tools` on offer now, `terminated`, and `lost`: the reason why it cannot continue.
     fn status(&self) -> PyResult<Pending> {
         self.ask(|open| {
             Box::pin(async move {
                 let session = &open.session;
                 let tools: Vec<&ToolDefinition> = session.tools().collect();
+                let messages = session.messages().iter();
+                let messages: Vec<Value> = messages
+                    .map(|message| json!({"role": message.role, "content": message.plain_text()}))
+                    .collect();
                 Ok(json!({
-                    "messages": session.messages(),
+                    "messages": messages,
                     "tools": tools,
                     "terminated": session.is_terminated(),
                     "lost": session.lost(),
@@ -90,18 +147,24 @@ impl Session {
 
     /// Calls a tool. The answer is the outcome, as trajectories keep it.
     fn call(&self, name: String, arguments: &str) -> PyResult<Pending> {
-        let arguments: Value = from_json(arguments, "arguments")?;
+        let arguments = read_arguments(arguments);
         self.ask(|open| {
             Box::pin(async move {
                 let turn = open.turn();
-                let call = ToolCall {
-                    call_id: format!("{}/{}/0", turn.trajectory_id, turn.turn),
-                    name,
-                    arguments,
+                let call_id = format!("{}/{}/0", turn.trajectory_id, turn.turn);
+                let outcome = match arguments {
+                    Ok(arguments) => {
+                        let call = ToolCall {
+                            call_id,
+                            name,
+                            arguments,
+                        };
+                        open.session.call(call, &turn).await
+                    }
+                    Err(why) => unreadable(call_id, name, &why),
                 };
-                let outcome = open.session.call(call, &turn).await;
                 Ok(json!({
-                    "outcome": outcome,
+                    "outcome": with_text(&outcome)?,
                     "tools_changed": open.session.take_tools_changed(),
                     "terminated": open.session.is_terminated(),
                     "lost": open.session.lost(),
@@ -116,12 +179,13 @@ impl Session {
             Box::pin(async move {
                 let turn = open.turn();
                 let (reply, feedback) = open.session.say(&text, &turn).await?;
-                let content = match &reply {
-                    Reply::Said(content) => Some(content),
+                let said = match &reply {
+                    Reply::Said(content) => Some(plain_text(content)),
                     Reply::Silence | Reply::Ended => None,
                 };
                 Ok(json!({
-                    "content": content,
+                    "text": said,
+                    "lost": open.session.lost(),
                     "terminated": open.session.is_terminated(),
                     "tools_changed": open.session.take_tools_changed(),
                     "step_reward": feedback.step_reward,
@@ -154,10 +218,12 @@ impl Session {
 
     /// A snapshot, as bytes.
     fn snapshot(&self) -> PyResult<Pending> {
-        let shared = Arc::clone(self.0.get()?);
+        let shared = self.0.get()?;
+        let (state, mut place) = (Arc::clone(&shared.state), shared.queue.place());
         let snapshot = async move {
-            let open = shared.lock().await;
-            let open = open.as_ref().ok_or_else(closed)?;
+            place.reached().await;
+            let mut state = state.lock().await;
+            let open = state.open()?;
             Ok::<_, Failure>(open.session.snapshot().await?.to_bytes())
         };
         Ok(Pending::new(snapshot, |py, bytes| {
@@ -176,11 +242,13 @@ impl Session {
         })
     }
 
-    /// Frees its instance, once the action under way has ended.
+    /// Frees its instance, once the actions before have ended.
     fn close(&self) -> PyResult<Pending> {
-        let shared = Arc::clone(self.0.get()?);
+        let shared = self.0.get()?;
+        let (state, mut place) = (Arc::clone(&shared.state), shared.queue.place());
         let close = async move {
-            drop(shared.lock().await.take());
+            place.reached().await;
+            *state.lock().await = State::Over("the session is closed");
             Ok::<_, Failure>(())
         };
         Ok(Pending::new(close, |py, ()| Ok(py.None())))

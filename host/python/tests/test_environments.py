@@ -65,10 +65,41 @@ class Environments(unittest.TestCase):
 
         self.assertEqual(asyncio.run(play_all()), [True] * 8)
 
+    def test_calls_run_in_the_order_in_which_they_were_asked_for(self):
+        async def play():
+            async with await self.library.open_async(self.scenario["task"], seed=7) as session:
+                calls = [session.call_async(name, arguments) for name, arguments in self.scenario["calls"]]
+                await asyncio.gather(*map(asyncio.ensure_future, calls))
+                return await session.state_async()
+
+        for _ in range(5):
+            self.assertEqual(asyncio.run(play()), self.scenario["expect"])
+
+    def test_a_cancelled_action_ends_the_session(self):
+        async def play():
+            session = await self.library.open_async(self.scenario["task"])
+            calls = [asyncio.ensure_future(session.state_async()) for _ in range(200)]
+            await asyncio.sleep(0)
+            calls[100].cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+            return session
+
+        # The action may have ended before; what counts is that nothing hangs and the session says what it is.
+        session = asyncio.run(play())
+        try:
+            session.state()
+        except SessionError as error:
+            self.assertIn("cancelled", str(error))
+
+    def test_arguments_that_are_no_json_are_an_answer_to_the_model(self):
+        with self.open() as session:
+            result = session.call("Library-find_books", {"text": float("nan")})
+            self.assertEqual((result.ended, result.fault), ("invalid-arguments", "model"))
+
     def test_mistakes_are_named(self):
         with self.assertRaisesRegex(LookupError, "no file or folder Nowhere"):
             Environment("Nowhere")
-        with self.assertRaisesRegex(SessionError, "servers"):
+        with self.assertRaisesRegex(ValueError, "servers"):
             self.library.open({})
         session = self.open()
         session.close()

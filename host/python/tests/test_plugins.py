@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from rlf_host import LoadError, Plugins
+from rlf_host import GradeError, LoadError, Plugins
 
 DICE = '''
 import random
@@ -50,6 +50,13 @@ class Tools(unittest.TestCase):
         self.assertEqual((wrong.ended, wrong.ok), ("invalid-arguments", False))
         self.assertIn("expression", wrong.text)
 
+    def test_arguments_that_are_no_json_are_an_answer_to_the_model(self):
+        good, *wrong = self.plugins.call_many(
+            ("calculate", {"expression": value}) for value in ("1+1", float("nan"), 2**70, "\ud83d")
+        )
+        self.assertEqual(good.text, "2")
+        self.assertEqual({(result.ended, result.fault) for result in wrong}, {("invalid-arguments", "model")})
+
     def test_the_calls_of_a_turn_answer_in_order(self):
         results = self.plugins.call_many(("calculate", {"expression": f"{n}*{n}"}) for n in range(100))
         self.assertEqual([result.text for result in results], [str(n * n) for n in range(100)])
@@ -61,6 +68,12 @@ class Tools(unittest.TestCase):
     def test_unknown_names_are_answered_with_the_nearest(self):
         with self.assertRaisesRegex(LookupError, "did you mean `calculate`"):
             self.plugins.call("calculat", {})
+        with self.assertRaisesRegex(LookupError, "there is no plugin calculater"):
+            Plugins(only=["calculater"])
+        with self.assertRaises(TypeError):
+            Plugins(only="calculator")
+        with self.assertRaisesRegex(LookupError, "there is no reward `calculator`"):
+            self.plugins.grade("calculator", ["1"], reference="1")
         with self.assertRaisesRegex(LookupError, "there is no reward `numeric-mach`"):
             Plugins(only=["numeric-match"]).grade("numeric-mach", ["1"], reference="1")
         with self.assertRaisesRegex(ValueError, r"grants: calculator.*limit"):
@@ -117,7 +130,8 @@ class OwnPlugins(unittest.TestCase):
         )
         (score,) = Plugins(self.folder, only=["never"]).grade("never", ["1"], reference=None)
         self.assertIsNone(score.terms)
-        self.assertTrue(score.error)
+        with self.assertRaisesRegex(GradeError, "no gold"):
+            score.term("never")
 
 
 class Rewards(unittest.TestCase):
@@ -133,6 +147,11 @@ class Rewards(unittest.TestCase):
         self.assertEqual(exact("\\boxed{Paris}", "boxed"), 1.0)
         with self.assertRaisesRegex(ValueError, "answer"):
             exact("Paris", "tags")
+        with self.assertRaises(TypeError):
+            plugins.grade("exact-match", "Paris", reference="Paris")
+        (score,) = plugins.grade("exact-match", ["Paris"], reference="Paris")
+        with self.assertRaisesRegex(LookupError, "it has: em"):
+            score.term("match")
 
 
 if __name__ == "__main__":

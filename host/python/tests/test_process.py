@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -76,15 +77,74 @@ class Forks(unittest.TestCase):
             self.assertEqual(pool.map(calculate, range(4)), ["1", "2", "3", "4"])
 
 
+class Signals(unittest.TestCase):
+    def test_a_guest_that_traps_does_not_end_a_process_that_enables_faulthandler_later(self):
+        code = """if True:
+            import faulthandler, signal, rlf_host
+            sandbox = rlf_host.Sandbox()
+            faulthandler.disable()
+            faulthandler.enable()
+            print(sandbox.run("import os; os.abort()").ended)
+            signal.signal(signal.SIGILL, signal.SIG_DFL)
+            print(sandbox.run("import os; os.abort()").ended)
+        """
+        done = run_python(code)
+        self.assertEqual((done.stdout, done.returncode), ("trap\ntrap\n", 0), done.stderr)
+
+
 class Ends(unittest.TestCase):
     def test_ctrl_c_stops_a_waiting_call(self):
-        code = "import rlf_host; s = rlf_host.Sandbox(); print('ready', flush=True); s.run('while True: pass', seconds=10)"
+        code = "import rlf_host; s = rlf_host.Sandbox(); print('ready', flush=True); s.run('while True: pass', seconds=600)"
         child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(child.stdout.readline(), "ready\n")
         time.sleep(0.3)
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=60)
         self.assertIn("KeyboardInterrupt", errors)
+
+    def test_ctrl_c_stops_a_compilation(self):
+        with tempfile.TemporaryDirectory() as cache:
+            code = "import rlf_host; print('ready', flush=True); rlf_host.Sandbox()"
+            child = subprocess.Popen(
+                [sys.executable, "-c", code],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "XDG_CACHE_HOME": cache},
+            )
+            child.stdout.readline()
+            time.sleep(1)
+            child.send_signal(signal.SIGINT)
+            _, errors = child.communicate(timeout=60)
+            self.assertIn("KeyboardInterrupt", errors)
+
+    def test_a_process_that_used_asyncio_ends_well(self):
+        code = """if True:
+            import asyncio, rlf_host
+            plugins = rlf_host.Plugins(only=["calculator"])
+            async def play():
+                for _ in range(20):
+                    await asyncio.gather(*(plugins.call_async("calculate", {"expression": "1"}) for _ in range(16)))
+            asyncio.run(play())
+        """
+        for _ in range(10):
+            done = run_python(code)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_process_ends_while_other_threads_wait_for_programs(self):
+        code = """if True:
+            import threading, time, rlf_host
+            sandbox = rlf_host.Sandbox()
+            def work():
+                while True:
+                    sandbox.run("print(1)")
+            for _ in range(4):
+                threading.Thread(target=work, daemon=True).start()
+            time.sleep(0.5)
+        """
+        for _ in range(5):
+            done = run_python(code)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_process_ends_while_programs_run(self):
         code = "import rlf_host; s = rlf_host.Sandbox(); f = [s.submit('while True: pass') for _ in range(20)]; print('end')"
@@ -104,9 +164,30 @@ class Ends(unittest.TestCase):
 
 
 class Settings(unittest.TestCase):
+    def test_programs_that_wait_for_memory_have_not_begun_their_deadline(self):
+        code = """if True:
+            import rlf_host
+            rlf_host.configure(program_memory_budget_bytes=512 << 20)
+            grants = {"python": {"programs": {"time_ms": 200, "deadline_ms": 2000}}}
+            sandbox = rlf_host.Sandbox(plugins=rlf_host.Plugins(only=["python"], grants=grants))
+            results = sandbox.run_many(["while True: pass"] * 30, seconds=0.2)
+            print({(result.ended, result.fault) for result in results})
+        """
+        self.assertEqual(run_python(code).stdout, "{('timeout', 'model')}\n")
+
     def test_settings_are_made_before_the_first_use(self):
-        code = "import rlf_host; rlf_host.configure(workers=3, programs=5); s = rlf_host.Sandbox(); print(s.run('print(1)').ok)"
-        self.assertEqual(run_python(code).stdout, "True\n")
+        code = """if True:
+            import json, rlf_host
+            rlf_host.configure(workers=0)
+            try:
+                rlf_host.Sandbox()
+            except ValueError:
+                rlf_host.configure(workers=3, programs=5)
+            print(rlf_host.Sandbox().run("print(1)").ok)
+            sizes = json.loads(rlf_host._native.describe())
+            print(sizes["workers"], sizes["programs"]["places"])
+        """
+        self.assertEqual(run_python(code).stdout, "True\n3 5\n")
         Plugins(only=["calculator"])
         with self.assertRaisesRegex(RuntimeError, "runs already"):
             rlf_host.configure(workers=3)

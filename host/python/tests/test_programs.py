@@ -1,11 +1,12 @@
 """Programs and notebooks."""
 
 import asyncio
+import concurrent.futures
 import threading
 import time
 import unittest
 
-from rlf_host import Program, Sandbox
+from rlf_host import Plugins, Program, Sandbox, SessionError, Unavailable
 
 
 class Programs(unittest.TestCase):
@@ -66,10 +67,53 @@ class Programs(unittest.TestCase):
             self.sandbox.run("1", stdin=b"x" * (17 << 20))
         with self.assertRaises(TypeError):
             self.sandbox.run("1", wrong=1)
-        with self.assertRaisesRegex(LookupError, "no interpreter runs `pyton`; `python` and `javascript` ship"):
+        with self.assertRaisesRegex(LookupError, "no interpreter runs `pyton`: .* did you mean `python`"):
             Sandbox("pyton")
-        with self.assertRaises(TypeError):
+        with self.assertRaisesRegex(ValueError, "seed = -1"):
             self.sandbox.run("1", seed=-1)
+        with self.assertRaisesRegex(ValueError, "memory_bytes = 0"):
+            self.sandbox.run("1", memory_bytes=0)
+        with self.assertRaisesRegex(ValueError, "the interpreter alone starts with"):
+            self.sandbox.run("1", memory_bytes=1_000_000)
+        with self.assertRaisesRegex(ValueError, "memory_bytes = 8589934592: the sandbox allows"):
+            self.sandbox.run("1", memory_bytes=8 << 30)
+        for wrong in ({"stdin": 5}, {"arguments": "abc"}, {"fetch": "a"}, {"files": {"a": 5}}, {"seed": 1.5}):
+            with self.assertRaises(TypeError, msg=wrong):
+                self.sandbox.run("1", **wrong)
+        with self.assertRaises(TypeError):
+            self.sandbox.run_many("print(1)")
+
+    def test_limits_may_be_larger_than_the_defaults(self):
+        result = self.sandbox.run("import time; time.sleep(15); print('awake')", seconds=30)
+        self.assertEqual(result.stdout, "awake\n")
+        result = self.sandbox.run("print(len(bytearray(300_000_000)))", memory_bytes=400 << 20)
+        self.assertEqual(result.stdout, "300000000\n")
+
+    def test_files_have_the_limit_that_a_program_names(self):
+        write = "with open('a', 'wb') as file: file.write(b'x' * 100_000)"
+        result = self.sandbox.run(write, file_bytes=10_000)
+        self.assertEqual((result.ended, result.exception.kind), ("failed", "OSError"))
+        self.assertIn("file_bytes", result.files_refused)
+        self.assertEqual(len(self.sandbox.run(write, fetch=["a", "a"]).files["a"]), 100_000)
+
+    def test_output_is_exactly_what_was_printed(self):
+        result = self.sandbox.run(r"import sys; sys.stdout.write('a\r\nb\0\x1b[1m')")
+        self.assertEqual(result.stdout, "a\r\nb\0\x1b[1m")
+        self.assertEqual(self.sandbox.run(r"import sys; sys.stdout.buffer.write(b'\xff')").stdout, "\ufffd")
+
+    def test_exit_codes_are_those_of_a_process(self):
+        results = self.sandbox.run_many(f"import sys; sys.exit({code})" for code in (0, 256, -1, 255))
+        self.assertEqual([result.exit_code for result in results], [0, 0, 255, 255])
+
+    def test_text_without_utf_8_runs(self):
+        self.assertEqual(self.sandbox.run("print('\ud83d')").stdout, "\ufffd\n")
+
+    def test_an_invalid_program_cancels_those_before_it(self):
+        began = time.monotonic()
+        with self.assertRaises(ValueError):
+            self.sandbox.run_many([*["while True: pass"] * 20, Program("1", seconds=-1)])
+        self.assertLess(time.monotonic() - began, 60)
+        self.assertTrue(self.sandbox.run("print(1)").ok)
 
     def test_javascript(self):
         self.assertEqual(Sandbox("javascript").run("console.log(6 * 7)").stdout, "42\n")
@@ -105,9 +149,23 @@ class Programs(unittest.TestCase):
         asyncio.run(run())
 
     def test_a_future_can_be_cancelled(self):
-        future = self.sandbox.submit("while True: pass")
+        future = self.sandbox.submit("while True: pass", seconds=600)
         self.assertTrue(future.cancel())
+        done, _ = concurrent.futures.wait([future], timeout=60)
+        self.assertEqual(done, {future})
         self.assertTrue(self.sandbox.submit("print(1)").result(timeout=60).ok)
+
+    def test_a_callback_of_a_future_may_run_programs_itself(self):
+        inner = []
+        called = threading.Event()
+
+        def callback(_):
+            inner.append(self.sandbox.run("print(2)").stdout)
+            called.set()
+
+        self.sandbox.submit("print(1)").add_done_callback(callback)
+        self.assertTrue(called.wait(60))
+        self.assertEqual(inner[0], "2\n")
 
 
 class Notebooks(unittest.TestCase):
@@ -123,11 +181,44 @@ class Notebooks(unittest.TestCase):
     def test_a_stopped_cell_ends_the_notebook(self):
         with Sandbox().notebook() as notebook:
             self.assertEqual(notebook.run("while True: pass", seconds=0.1).ended, "timeout")
-            self.assertEqual(notebook.run("1").ended, "unavailable")
+            with self.assertRaisesRegex(SessionError, "a cell was stopped: timeout"):
+                notebook.run("1")
+
+    def test_cells_run_in_the_order_in_which_they_were_asked_for(self):
+        async def play():
+            async with await Sandbox().notebook_async() as notebook:
+                await notebook.run_async("seen = []")
+                cells = [asyncio.ensure_future(notebook.run_async(f"seen.append({n})")) for n in range(30)]
+                await asyncio.gather(*cells)
+                return (await notebook.run_async("seen")).value
+
+        self.assertEqual(asyncio.run(play()), str(list(range(30))))
+
+    def test_a_cancelled_cell_ends_the_notebook(self):
+        async def play():
+            notebook = await Sandbox().notebook_async()
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(notebook.run_async("while True: pass", seconds=600), 0.2)
+            with self.assertRaisesRegex(SessionError, "cancelled"):
+                await notebook.run_async("1")
+
+        asyncio.run(play())
+
+    def test_notebooks_beyond_the_memory_for_programs_are_refused_with_the_reason(self):
+        sandbox = Sandbox()
+        notebooks = []
+        try:
+            with self.assertRaisesRegex(Unavailable, "open notebooks have"):
+                for _ in range(10_000):
+                    notebooks.append(sandbox.notebook(memory_bytes=512 << 20))
+            with self.assertRaisesRegex(Unavailable, "open notebooks have"):
+                sandbox.run("print(1)", memory_bytes=512 << 20)
+        finally:
+            for notebook in notebooks:
+                notebook.close()
+        self.assertTrue(sandbox.run("print(1)").ok)
 
     def test_a_closed_notebook_says_so(self):
-        from rlf_host import SessionError
-
         notebook = Sandbox().notebook()
         notebook.close()
         with self.assertRaisesRegex(SessionError, "closed"):

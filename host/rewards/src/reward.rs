@@ -57,15 +57,43 @@ pub async fn grade_alone(
     trajectory: &Trajectory,
     grading: Grading,
 ) -> Result<PluginScore, GradeError> {
-    let mut scores = grade_group(plugin, tools, task, &[trajectory], grading).await?;
+    let mut scores = grade_gradable(plugin, tools, task, &[trajectory], grading).await?;
     scores
         .pop()
         .unwrap_or_else(|| Err(GradeError::Call("it returned no score".to_owned())))
 }
 
-/// Grades trajectories of one task with one plugin alone. Returns a score or a refusal for each, in order. The outer
-/// error applies to all of them, and says how the call ended.
+/// Grades trajectories of one task with one plugin alone. Returns for each, in order, a score or the reason why it has
+/// none. As in a run, the plugin does not see trajectories that were excluded during the rollout.
 pub async fn grade_group(
+    plugin: &Arc<Plugin>,
+    tools: &(impl NestedCalls + Clone + 'static),
+    task: &Task,
+    group: &[Trajectory],
+    grading: Grading,
+) -> Vec<Result<PluginScore, GradeError>> {
+    let gradable: Vec<&Trajectory> = group.iter().filter(|t| t.excluded.is_none()).collect();
+    let scores = if gradable.is_empty() {
+        Ok(Vec::new())
+    } else {
+        grade_gradable(plugin, tools, task, &gradable, grading).await
+    };
+    let mut scores = match scores {
+        Ok(scores) => scores.into_iter(),
+        Err(error) => vec![Err(error); gradable.len()].into_iter(),
+    };
+    let no_score = || Err(GradeError::Call("it returned no score".to_owned()));
+    group
+        .iter()
+        .map(|trajectory| match &trajectory.excluded {
+            Some(reason) => Err(GradeError::Trajectory(reason.clone())),
+            None => scores.next().unwrap_or_else(no_score),
+        })
+        .collect()
+}
+
+/// Grades trajectories that were not excluded. The outer error applies to all of them, and says how the call ended.
+async fn grade_gradable(
     plugin: &Arc<Plugin>,
     tools: &(impl NestedCalls + Clone + 'static),
     task: &Task,

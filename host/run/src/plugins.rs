@@ -107,14 +107,21 @@ impl PluginSources {
         all
     }
 
-    /// The configuration that a command names: a file, or else the name of one that ships with the plugins.
+    /// The path of a configuration: `named` if there is such a file, else the shipped configuration of that name. The
+    /// shipped ones are beside the shipped plugins, or, in a clone, beside the folder of the build.
     pub fn configuration(&self, named: &Path) -> PathBuf {
-        let is_name = named.components().count() == 1 && !named.exists();
-        let beside = self.shipped.as_deref().and_then(Path::parent);
-        beside
-            .filter(|_| is_name)
-            .map(|beside| beside.join("configs").join(named).with_extension("toml"))
-            .filter(|shipped| shipped.is_file())
+        let name = named.to_string_lossy();
+        if named.components().count() != 1 || named.exists() {
+            return named.to_owned();
+        }
+        let file = format!("{}.toml", name.strip_suffix(".toml").unwrap_or(&name));
+        let folders = self
+            .shipped
+            .iter()
+            .flat_map(|shipped| shipped.ancestors().skip(1).take(2));
+        let mut shipped = folders.map(|folder| folder.join("configs").join(&file));
+        shipped
+            .find(|file| file.is_file())
             .unwrap_or_else(|| named.to_owned())
     }
 
@@ -251,6 +258,12 @@ mod tests {
         let found = |named: &str| sources.configuration(Path::new(named));
         assert_eq!(found("quickstart"), configs.join("quickstart.toml"));
         assert_eq!(found("quickstart.toml"), configs.join("quickstart.toml"));
+        let in_a_clone = PluginSources {
+            shipped: Some(folder.path().join("target/plugins")),
+            ..sources.clone()
+        };
+        let named = in_a_clone.configuration(Path::new("quickstart"));
+        assert_eq!(named, configs.join("quickstart.toml"));
         assert_eq!(found("quick"), Path::new("quick"));
         assert_eq!(found("other/quickstart"), Path::new("other/quickstart"));
     }

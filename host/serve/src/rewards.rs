@@ -6,13 +6,13 @@ use std::time::Instant;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use rlf_dialogue::config::AnswerRule;
-use rlf_dialogue::conversation::trajectory_from_messages;
+use rlf_dialogue::conversation::{ConversationMessage, trajectory_from_messages};
 use rlf_dialogue::message::Message;
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::Trajectory;
 use rlf_rewards::grading::Grading;
-use rlf_rewards::reward::{PluginScore, grade_group};
+use rlf_rewards::reward::{GradeError, PluginScore, grade_group};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -61,11 +61,11 @@ pub(crate) struct RewardRequest {
     #[serde(default)]
     #[schemars(with = "Option<Vec<Value>>")]
     pub(crate) trajectories: Option<Vec<Trajectory>>,
-    /// Conversations: `role`, `content`, `reasoning_content`, `tool_calls` (`name`, `arguments`). An assistant's last
-    /// message without calls is its answer.
+    /// Conversations: `role`, `content`, `reasoning_content`, `tool_calls` (`name`, `arguments`, `call-id`), `tool_call_id`. An
+    /// assistant's last message without calls is its answer, without its think blocks.
     #[serde(default)]
     #[schemars(with = "Option<Vec<Vec<Value>>>")]
-    pub(crate) messages: Option<Vec<Vec<Message>>>,
+    pub(crate) messages: Option<Vec<Vec<ConversationMessage>>>,
     #[serde(default)]
     pub(crate) split: GradedSplit,
     /// Step of the training run, for rewards with a schedule.
@@ -153,35 +153,15 @@ pub(crate) async fn grade(
     };
     let place = service.call_place(&mut wait).await?;
     let began = Instant::now();
-    // As in a run, rewards do not see trajectories that were excluded during the rollout.
-    let gradable: Vec<&Trajectory> = group
-        .iter()
-        .filter(|tried| tried.excluded.is_none())
-        .collect();
-    let scores = if gradable.is_empty() {
-        Ok(Vec::new())
-    } else {
-        grade_group(plugin, &service.tools, &task, &gradable, grading).await
-    };
+    let scores = grade_group(plugin, &service.tools, &task, &group, grading).await;
     drop(place);
-    let ended = if scores.is_ok() { "ok" } else { "failed" };
-    let mut scores = match scores {
-        Ok(scores) => scores.into_iter(),
-        Err(error) => vec![Err(error); gradable.len()].into_iter(),
+    let failed = |score: &Result<_, GradeError>| matches!(score, Err(GradeError::Call(_)));
+    let ended = if scores.iter().any(failed) {
+        "failed"
+    } else {
+        "ok"
     };
-    let scores = group
-        .iter()
-        .map(|tried| match &tried.excluded {
-            Some(reason) => scored(Err(reason.clone())),
-            None => scored(
-                scores
-                    .next()
-                    .map_or(Err("it returned no score".into()), |score| {
-                        score.map_err(|error| error.to_string())
-                    }),
-            ),
-        })
-        .collect();
+    let scores = scores.into_iter().map(scored).collect();
     let log = RequestLog {
         what: name,
         ended: ended.into(),
@@ -191,7 +171,7 @@ pub(crate) async fn grade(
     Ok(logged(json(&RewardResponse { scores }), log))
 }
 
-fn scored(score: Result<PluginScore, String>) -> Scored {
+fn scored(score: Result<PluginScore, GradeError>) -> Scored {
     let object = |pairs: Vec<(String, f64)>| {
         pairs
             .into_iter()
@@ -206,7 +186,7 @@ fn scored(score: Result<PluginScore, String>) -> Scored {
             error: None,
         },
         Err(error) => Scored {
-            error: Some(error),
+            error: Some(error.to_string()),
             ..Scored::default()
         },
     }
@@ -219,7 +199,8 @@ mod tests {
 
     #[test]
     fn who_is_not_scored_has_no_terms() {
-        let value = serde_json::to_value(scored(Err("no gold".into()))).unwrap();
+        let value =
+            serde_json::to_value(scored(Err(GradeError::Trajectory("no gold".into())))).unwrap();
         assert_eq!(
             value,
             json!({"terms": null, "per_event": [], "metrics": {}, "error": "no gold"})

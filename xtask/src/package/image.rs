@@ -33,7 +33,7 @@ pub(super) fn make(
     files: &Files,
     results: &Path,
 ) -> Result<()> {
-    let [name_in_images, name_here] = target.processor();
+    let name_here = target.processor();
     if name_here != std::env::consts::ARCH {
         say(&format!(
             "  left out: it is made on a machine with a {name_here} processor"
@@ -51,23 +51,26 @@ pub(super) fn make(
         .with_context(|| format!("{} cannot be copied", files.program.display()))?;
     copy_folder(&files.plugins, &share.join("plugins"))?;
     copy_folder(&project.root().join("configs"), &share.join("configs"))?;
-    let mut wanted = libraries(project, &program)?;
-    wanted.push(Path::new("/").join(CERTIFICATES));
-    for file in wanted {
+    let certificates = Path::new("/").join(CERTIFICATES);
+    if !certificates.is_file() {
+        bail!(
+            "there is no {}; on Debian `apt-get install ca-certificates`",
+            certificates.display()
+        );
+    }
+    for file in libraries(project, &program)?
+        .into_iter()
+        .chain([certificates])
+    {
         let to = root.join(file.strip_prefix("/").unwrap_or(&file));
         let folder = to.parent().context("a file has a folder")?;
         fs::create_dir_all(folder)?;
-        fs::copy(&file, &to).with_context(|| {
-            format!(
-                "{} cannot be copied; on Debian `apt-get install ca-certificates`",
-                file.display()
-            )
-        })?;
+        fs::copy(&file, &to).with_context(|| format!("{} cannot be copied", file.display()))?;
     }
     let result = results.join(format!("rlf-host-{version}-{name_here}.image.tar"));
     let mut pack = pack(project, tools, "image");
     pack.arg(&root).arg(&result);
-    steps::output(pack.args([&format!("rlf-host:{version}"), name_in_images]))?;
+    steps::output(pack.args([&format!("rlf-host:{version}"), target.architecture()]))?;
     let bytes = fs::metadata(&result)?.len();
     say(&format!(
         "  {}, {} MiB",
@@ -93,7 +96,7 @@ fn libraries(project: &Project, program: &Path) -> Result<Vec<PathBuf>> {
         .collect())
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 

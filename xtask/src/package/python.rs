@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{Target, copy_folder, empty_folder};
+use super::{Files, Target, copy_folder, empty_folder};
 use crate::{
     guests::Family,
     project::Project,
@@ -22,28 +22,17 @@ const PACKAGE: &str = "rlf_host";
 /// The tags of a library for the stable ABI of Python 3.10, which serves all later versions.
 const PYTHON_TAGS: [&str; 4] = ["--python-tag", "cp310", "--abi-tag", "abi3"];
 
-/// The built files of the package.
-#[derive(Debug)]
-pub(super) struct Files {
-    /// `rlf-host`.
-    pub(super) program: PathBuf,
-    /// The native part of the Python package.
-    pub(super) library: PathBuf,
-    /// The folder of built plugins.
-    pub(super) plugins: PathBuf,
-}
-
 /// Lays the package out in `target/python`, by links to its sources and to the usual build. `PYTHONPATH=target/python`
 /// imports it, and an edit of its sources is seen at once. Returns the folder.
 pub fn lay_out_built(project: &Project) -> Result<PathBuf> {
-    let library = if cfg!(target_os = "macos") {
-        "lib_native.dylib"
+    let here = if cfg!(target_os = "macos") {
+        Target::ArmMac
     } else {
-        "lib_native.so"
+        Target::X86Linux
     };
     let files = Files {
         program: project.binary(),
-        library: project.binary().with_file_name(library),
+        library: project.binary().with_file_name(here.library()),
         plugins: Family::FirstParty.built(project),
     };
     let folder = project.root().join("target/python");
@@ -99,6 +88,7 @@ pub(super) fn wheel(
     })?;
     for (from, to) in [
         ("host/python/pyproject.toml", "pyproject.toml"),
+        ("host/python/setup.py", "setup.py"),
         ("host/python/README.md", "README.md"),
         ("LICENSE", "LICENSE"),
     ] {
@@ -107,6 +97,8 @@ pub(super) fn wheel(
     }
     let run = |arguments: &[&str]| -> Result<String> {
         let mut command = venv::command(project, tools.program("python"));
+        // The same files give the same bytes.
+        command.env("SOURCE_DATE_EPOCH", "315532800");
         steps::output(command.arg("-m").args(arguments).current_dir(&folder))
     };
     run(&[

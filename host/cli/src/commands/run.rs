@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use console::style;
 use rlf_dialogue::tool::{Ended, Fault};
-use rlf_interpreters::imports::imports;
+use rlf_interpreters::imports::imported;
 use rlf_interpreters::interpreter::{Interpreter, Interpreters, ProgramOptions};
 use rlf_interpreters::program::{File, Program, ProgramError, ProgramReport};
 use rlf_plugins::manifest::PluginKind;
@@ -247,16 +247,6 @@ fn language(options: &arguments::Run, from_stdin: bool) -> anyhow::Result<String
         ),
     }
     .to_owned())
-}
-
-/// The packages that a program and the modules beside it import.
-fn imported<'a>(code: &'a str, files: &'a [File]) -> BTreeSet<&'a str> {
-    let beside = files.iter().filter(|file| file.path.ends_with(".py"));
-    let beside = beside.filter_map(|file| std::str::from_utf8(&file.data).ok());
-    std::iter::once(code)
-        .chain(beside)
-        .flat_map(imports)
-        .collect()
 }
 
 /// Loads the interpreter, with the grants of the configuration and the limits of the command line. An interpreter that has

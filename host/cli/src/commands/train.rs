@@ -62,7 +62,7 @@ pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
                 "{stopped} with: rlf-host train {}{} --run {} --resume{}",
                 quoted(&config_path(&path)),
                 (options.plugins.plugins.iter())
-                    .map(|directory| format!(" --plugins {}", quoted(directory)))
+                    .map(|directory| [" --plugins ", &quoted(directory)].concat())
                     .collect::<String>(),
                 quoted(&path),
                 if options.control { " --control" } else { "" }

@@ -67,7 +67,11 @@ impl Divergence {
     pub(super) fn is_of_environment(&self) -> bool {
         matches!(
             self,
-            Self::Open(OpenError::NoSuchEnvironment { .. } | OpenError::Broke { .. })
+            Self::Open(
+                OpenError::NoSuchEnvironment { .. }
+                    | OpenError::Unavailable { .. }
+                    | OpenError::Broke { .. }
+            )
         )
     }
 }

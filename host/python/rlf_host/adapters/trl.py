@@ -16,9 +16,8 @@ from collections.abc import Awaitable, Callable
 from itertools import groupby
 from typing import Any, Optional
 
-from .. import AnswerRule, Environment, Plugins, Tool, Unavailable
-from ..plugins import plain_text
-from ..schemas import PYTHON_TYPES, simple_property
+from .. import AnswerRule, Environment, Error, Plugins, Tool
+from ..schemas import PYTHON_TYPES, check_parameter, default_of, simple_property
 
 
 def reward_func(
@@ -39,7 +38,7 @@ def reward_func(
             scores = await plugins.grade_async(
                 reward, [row[2] for row in members], reference=gold, prompt=prompt, answer=answer
             )
-            rewards.extend(None if score.terms is None else score.terms[term] for score in scores)
+            rewards.extend(None if score.terms is None else score.term(term) for score in scores)
         return rewards
 
     graded.__name__ = f"{reward}.{term}"
@@ -49,24 +48,34 @@ def reward_func(
 def environment_class(environment: Environment, *, setup: str = "setup", reference: str = "reference") -> type:
     """A class for `environment_factory`: each instance is a session, whose methods are the environment's tools.
 
-    `setup` and `reference` are columns of the data set: objects, or the same as JSON. The tools are those that a session
-    begins with. `get_reward` is the environment's verdict, from 0 to 1.
+    `setup` and `reference` are columns of the data set: objects, or the same as JSON. A column `seed` seeds the session.
+    The tools are those that a session begins with. `get_reward` is the environment's verdict, from 0 to 1. If the session
+    was lost, or the machine failed, it is None, which TRL leaves out.
     """
 
     def reset(self: Any, **row: Any) -> Optional[str]:
         if self._session is not None:
             self._session.close()
+        self._failed = False
         self._reference = _value(row.get(reference))
-        self._session = environment.open(_value(row.get(setup)))
-        said = [plain_text(message["content"]) for message in self._session.messages if message["role"] == "user"]
+        self._session = environment.open(_value(row.get(setup)), seed=int(row.get("seed") or 0))
+        said = [message["content"] for message in self._session.messages if message["role"] == "user"]
         return "\n".join(said) or None
 
-    def get_reward(self: Any) -> float:
-        return float(self._session.verify(self._reference).score)
+    def get_reward(self: Any) -> Optional[float]:
+        if self._failed or self._session.lost:
+            return None
+        try:
+            return float(self._session.verify(self._reference).score)
+        except Error:
+            return None
 
     members: dict[str, Any] = {"_session": None, "reset": reset, "get_reward": get_reward}
     with environment.open() as session:
-        members |= {tool.name: _method(tool) for tool in session.tools.values()}
+        for tool in session.tools.values():
+            if tool.name in members:
+                raise ValueError(f"tool `{tool.name}` has the name of a method that TRL calls; rename it")
+            members[tool.name] = _method(tool)
     return type(environment.name, (), members)
 
 
@@ -79,8 +88,8 @@ def _method(tool: Tool) -> Callable[..., str]:
 
     def method(self: Any, **arguments: Any) -> str:
         result = self._session.call(tool.name, arguments)
-        if result.text is None:
-            raise Unavailable(f"{tool.name}: {result.detail}")
+        # TRL shows the model what a tool raises, and trains on it, unless there is no reward.
+        self._failed = self._failed or result.is_infrastructure
         return str(result.text)
 
     properties = tool.input_schema.get("properties", {})
@@ -91,9 +100,10 @@ def _method(tool: Tool) -> Callable[..., str]:
     annotations: dict[str, type] = {"return": str}
     # Parameters without a default come first.
     for name in sorted(properties, key=lambda name: name not in required):
+        check_parameter(tool, name)
         simple = simple_property(properties[name])
         annotations[name] = PYTHON_TYPES[simple["type"]]
-        default = inspect.Parameter.empty if name in required else properties[name].get("default")
+        default = inspect.Parameter.empty if name in required else default_of(properties[name])
         parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotations[name]))
         choices = f" (choices: {json.dumps(simple['enum'])})" if "enum" in simple else ""
         lines.append(f"    {name}: {simple.get('description') or name}{choices}")

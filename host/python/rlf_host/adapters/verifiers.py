@@ -20,6 +20,7 @@ import verifiers.v1 as vf
 from pydantic import WithJsonSchema
 
 from .. import AnswerRule, Plugins, Tool, Unavailable
+from ..schemas import check_parameter, default_of
 
 
 class PluginToolsetConfig(vf.ToolsetConfig):
@@ -58,16 +59,19 @@ def _function(plugins: Plugins, tool: Tool) -> Callable[..., Awaitable[str]]:
         return result.text
 
     required = tool.input_schema.get("required", [])
+    properties = tool.input_schema.get("properties", {})
+    for name in properties:
+        check_parameter(tool, name)
     kind = inspect.Parameter.KEYWORD_ONLY
     call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             inspect.Parameter(
                 name,
                 kind,
-                default=inspect.Parameter.empty if name in required else schema.get("default"),
-                annotation=Annotated[Any, WithJsonSchema(schema)],
+                default=inspect.Parameter.empty if name in required else default_of(schema),
+                annotation=Annotated[Any, WithJsonSchema(schema if isinstance(schema, dict) else {})],
             )
-            for name, schema in tool.input_schema.get("properties", {}).items()
+            for name, schema in properties.items()
         ],
         return_annotation=str,
     )
@@ -79,7 +83,7 @@ def plugin_reward(
 ) -> Any:
     """One term of a reward as a reward of a `vf.Task`. `reference` is the field of the task's data that it grades against.
 
-    A trace that cannot be graded raises `Unavailable`, which verifiers records as an error of the rollout.
+    A trace that cannot be graded raises `GradeError`, which verifiers records as an error of the rollout.
     """
 
     async def graded(self: Any, trace: vf.Trace) -> float:
@@ -87,9 +91,7 @@ def plugin_reward(
         (score,) = await plugins.grade_async(
             reward, [messages], reference=getattr(self.data, reference), prompt=self.data.prompt_text, answer=answer
         )
-        if score.terms is None:
-            raise Unavailable(f"{reward}: {score.error}")
-        return score.terms[term]
+        return score.term(term)
 
     graded.__name__ = f"{reward}_{term}".replace("-", "_")
     return vf.reward(weight=weight)(graded)

@@ -18,12 +18,15 @@ from typing import Any, Optional
 from .. import AnswerRule, Plugins, Tool, Unavailable
 from ..schemas import simple_property
 
+#: What Qwen's templates write after an observation. verl decodes a whole trajectory, observations included.
+END_OF_OBSERVATION = "</tool_response>"
+
 
 def register_tools(plugins: Plugins, names: Optional[Iterable[str]] = None) -> None:
     """Registers tools as verl's function tools. Without names, all.
 
     verl's schemas have only types, descriptions and enumerations. The host checks arguments against the tool's whole
-    schema, and the model reads what was wrong.
+    schema, and the model reads what was wrong. After an infrastructure failure verl shows the model the exception.
     """
     from verl.tools.function_tool import function_tool
 
@@ -45,18 +48,19 @@ def _call(plugins: Plugins, name: str) -> Callable[..., Awaitable[tuple[str, flo
 def _schema(tool: Tool) -> dict[str, Any]:
     properties: Mapping[str, Any] = tool.input_schema.get("properties", {})
     kept = {name: simple_property(schema) for name, schema in properties.items()}
-    required = tool.input_schema.get("required", [])
-    parameters = {"type": "object", "properties": kept, "required": required}
+    parameters = {"type": "object", "properties": kept, "required": tool.input_schema.get("required", [])}
     function = {"name": tool.name, "description": tool.description, "parameters": parameters}
     return {"type": "function", "function": function}
 
 
 def reward_function(
-    plugins: Plugins, reward: str, term: str, *, answer: AnswerRule = "final-turn"
+    plugins: Plugins, reward: str, term: str, *, answer: AnswerRule = "tag"
 ) -> Callable[..., Awaitable[dict[str, float]]]:
     """A function for verl's reward loop. Its score is one term of a reward; the other terms are kept beside it.
 
-    A solution that cannot be graded raises `Unavailable`, because verl has no way to leave one out.
+    verl gives it the text of the whole trajectory. Only what follows the last `</tool_response>` is graded, so that no
+    tool can answer in the model's place. A solution that cannot be graded raises `GradeError`, because verl has no way
+    to leave one out.
     """
 
     async def compute_score(
@@ -66,11 +70,9 @@ def reward_function(
         extra_info: Optional[Mapping[str, Any]] = None,
         **_: Any,
     ) -> dict[str, float]:
-        (score,) = await plugins.grade_async(
-            reward, [solution_str], reference=ground_truth, answer=answer, source=data_source
-        )
-        if score.terms is None:
-            raise Unavailable(f"{reward}: {score.error}")
-        return {"score": score.terms[term], **score.terms}
+        said = solution_str.rsplit(END_OF_OBSERVATION, 1)[-1].strip().removeprefix("assistant\n")
+        (score,) = await plugins.grade_async(reward, [said], reference=ground_truth, answer=answer, source=data_source)
+        value = score.term(term)
+        return {**(score.terms or {}), "score": value}
 
     return compute_score

@@ -262,6 +262,12 @@ fn out_of_time(allowed: Duration) -> LoadError {
     }
 }
 
+fn needed_more_memory(bytes: u64) -> String {
+    format!(
+        "preparing it needed more than {bytes} bytes of memory (the sandbox's prepare_memory_bytes and 16 times its size)"
+    )
+}
+
 /// Reason that a child ended without an answer. The system's limits end it by a signal.
 fn ended_badly(status: ExitStatus, said: &[u8], allowed: Duration, memory: u64) -> LoadError {
     let last = safe_text(said);
@@ -276,8 +282,8 @@ fn ended_badly(status: ExitStatus, said: &[u8], allowed: Duration, memory: u64) 
         }
         Some(_) => LoadError::Preparation {
             reason: format!(
-                "preparing it needed more than {memory} bytes of memory (the sandbox's prepare_memory_bytes and 16 times its \
-                 size), or broke the compiler, which said: {last}"
+                "{}, or broke the compiler, which said: {last}",
+                needed_more_memory(memory)
             ),
         },
         None => LoadError::Preparation {
@@ -325,7 +331,10 @@ pub fn prepare_from_stdin(gates: &[Arc<dyn OpenGate>]) -> ExitCode {
         let mut piece = |bytes: u64| {
             let mut piece = Vec::new();
             let read = (&mut input).take(bytes).read_to_end(&mut piece);
-            read.map(|_| piece).map_err(say)
+            read.map(|_| piece).map_err(|error| match error.kind() {
+                io::ErrorKind::OutOfMemory => needed_more_memory(request.memory_bytes),
+                _ => error.to_string(),
+            })
         };
         let component = piece(request.component_bytes)?;
         let earlier = Earlier {
@@ -390,11 +399,8 @@ fn answer(
             ..SandboxConfig::default()
         })
         .map_err(|error| {
-            other(format!(
-                "preparing it needed more than {} bytes of memory (the sandbox's prepare_memory_bytes and 16 times its \
-                 size): {error}",
-                request.memory_bytes
-            ))
+            let needed = needed_more_memory(request.memory_bytes);
+            other(format!("{needed}: {error}"))
         })?;
         let imported: Vec<Arc<dyn OpenGate>> = gates
             .iter()

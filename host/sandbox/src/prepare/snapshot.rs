@@ -153,7 +153,7 @@ fn initialise<T>(
         label: "init".to_owned(),
         seed: INIT_SEED,
         data: Arc::clone(&job.data),
-        files: job.files.open(),
+        files: job.files.open(None),
         gates: Arc::default(),
         context: None,
         caller: None,

@@ -45,6 +45,8 @@ pub struct CallSpec {
     pub virtual_time: Option<Duration>,
     /// Observer of its output while it is printed.
     pub tee: Option<Tee>,
+    /// Limit of the total size of its scratch files, if it is less than the grant allows.
+    pub file_bytes: Option<u64>,
 }
 
 /// The value of a call, of any type.
@@ -144,7 +146,7 @@ impl Template {
             None => Arc::clone(&self.inner.limits),
         };
         let record = Record::new(limits, spec.tee.clone());
-        let files = self.inner.files.open();
+        let files = self.inner.files.open(spec.file_bytes);
         let guests = self.inner.sandbox.guests();
         let begins_here = spec.caller.is_none() && self.inner.pace.is_brief();
         let run = run(

@@ -19,6 +19,8 @@ _ABSENT = object()
 packages = ()
 """Names, for people, of the packages that programs can import beside the standard library."""
 
+_ALARM = __package__ + ".alarm"
+
 
 def _type_of_ignored():
     """The type of what `sys.unraisablehook` is given, which has no name anywhere."""
@@ -59,11 +61,16 @@ def remember(name, source):
 
 
 def own_frames(error, code):
-    """Takes the frames that led to `code` out of the traceback: a program's begins with itself."""
+    """Takes the frames that led to `code` out of the traceback: a program's begins with itself. So it does with the frames that
+    led to the handler of an alarm."""
     step = error.__traceback__
     while step is not None and step.tb_frame.f_code is not code:
         step = step.tb_next
     error.__traceback__ = step
+    while step is not None:
+        while step.tb_next is not None and step.tb_next.tb_frame.f_globals.get("__name__") == _ALARM:
+            step.tb_next = step.tb_next.tb_next
+        step = step.tb_next
 
 
 def describe(error):

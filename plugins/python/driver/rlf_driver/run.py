@@ -11,7 +11,7 @@ import threading
 import types
 import weakref
 
-from . import files, library, modules, report, streams
+from . import alarm, files, library, modules, report, streams
 from .wit import COMPLETED, EXITED, REJECTED
 
 NAME = "main.py"
@@ -110,6 +110,7 @@ def run(source):
 
 def quiet():
     """Ends what the program had installed to watch each step: the steps from here on are not its own."""
+    alarm.cancel()
     _settrace(None)
     _setprofile(None)
     _setrecursionlimit(_RECURSION_LIMIT)

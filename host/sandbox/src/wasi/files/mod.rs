@@ -87,11 +87,17 @@ impl FileGrant {
         })
     }
 
-    /// Files for one call.
-    pub(crate) fn open(&self) -> Files {
+    /// Files for one call, of at most `bytes` if that is less than the grant allows.
+    pub(crate) fn open(&self, bytes: Option<u64>) -> Files {
         match self {
             Self::None => Files::None,
-            Self::Scratch(grant) => Files::Scratch(Scratch::new(Arc::clone(grant))),
+            Self::Scratch(grant) => Files::Scratch(Scratch::new(match bytes {
+                Some(bytes) if bytes < grant.bytes => Arc::new(ScratchFiles {
+                    bytes,
+                    ..ScratchFiles::clone(grant)
+                }),
+                _ => Arc::clone(grant),
+            })),
             Self::Host(path) => Files::Host(HostDirectory::new(Arc::clone(path))),
         }
     }
