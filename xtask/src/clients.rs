@@ -10,10 +10,12 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
+    guests::Family,
     host,
     machine::{self, Need},
     package, plugins,
     project::Project,
+    python,
     steps::{self, Steps},
 };
 
@@ -21,6 +23,9 @@ use crate::{
 const SDK: &str = "sandbox-fusion==0.3.7";
 /// Only verl's client of the service is used, so none of verl's dependencies are installed.
 const VERL: &str = "verl==0.9.1";
+/// tinker-cookbook's code grader, with the one package that it needs beside those of the SDK. It imports numpy in the
+/// sandbox.
+const TINKER: [&str; 2] = ["tinker-cookbook==0.6.1", "chz"];
 /// The program that runs the clients.
 const CASES: &str = "tests/clients/clients.py";
 /// The trainers that the Python package has adapters for, with what their parts need that are used.
@@ -66,7 +71,8 @@ pub fn run(project: &Project, choice: &Choice) -> Result<()> {
             "see the first failed case above",
         );
     }
-    let installed = || environment(project, "clients", &[&[SDK], &["--no-deps", VERL]]);
+    let packages: [&[&str]; 2] = [&[SDK], &["--no-deps", VERL, TINKER[0], TINKER[1]]];
+    let installed = || environment(project, "clients", &packages);
     let python = steps.take("clients from PyPI", installed)?;
     let packages = steps::output(project.command(&python).args([
         "-c",
@@ -110,15 +116,15 @@ struct Service {
 
 impl Service {
     fn start(project: &Project) -> Result<Self> {
-        let child = project
-            .command(project.binary())
-            .args([
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--plugins",
-                "target/plugins",
-            ])
+        let mut serve = project.command(project.binary());
+        serve.args(["serve", "--listen", "127.0.0.1:0"]);
+        serve.args(["--plugins", "target/plugins"]);
+        // It is compiled when it is first loaded, which takes minutes.
+        let science = Family::OnRequest.built(project);
+        if science.join(python::SCIENCE).is_dir() {
+            serve.arg("--plugins").arg(science);
+        }
+        let child = serve
             .env("RLF_LOG", "warn")
             .stdout(Stdio::piped())
             .spawn()
