@@ -3,15 +3,30 @@
     pack.py archive FOLDER RESULT.tar.gz
     pack.py image FOLDER RESULT.tar NAME ARCHITECTURE
     pack.py checksums FOLDER FILE
+    pack.py licences RESULT TARGET MANIFEST..
 """
 
 import gzip
 import hashlib
 import io
 import json
+import re
+import subprocess
 import sys
 import tarfile
 from pathlib import Path
+
+#: Names of files with licence texts.
+LICENCE = re.compile(r"(LICEN[CS]E|COPYING|COPYRIGHT|NOTICE|UNLICENSE)", re.IGNORECASE)
+
+#: What is no Rust package, or contains more than one.
+OTHERS = """Third-party software in rlf-host
+
+The plugin `python` contains CPython, under the Python Software Foundation License Version 2: https://docs.python.org/3/license.html.
+Its library and the plugins `javascript` and `reward-sql-result` contain C libraries: wasi-libc (MIT, Apache-2.0), QuickJS (MIT) and
+SQLite (public domain). The container image contains the GNU C library (LGPL-2.1-or-later).
+
+The Rust packages follow, and after them their licence texts."""
 
 #: The user that the program runs as in a container, and the folder that belongs to it.
 USER, HOME = 65532, "home/rlf"
@@ -77,6 +92,29 @@ def image(folder: Path, result: Path, name: str, architecture: str) -> None:
             tar.addfile(info, io.BytesIO(data))
 
 
+def licences(result: Path, target: str, manifests: list[str]) -> None:
+    """Writes the licence texts of all packages that the workspaces of the manifests depend on, each text once."""
+    texts: dict[str, set[str]] = {}
+    without: set[str] = set()
+    for manifest in manifests:
+        command = ["cargo", "metadata", "--format-version", "1", "--locked", "--manifest-path", manifest]
+        platform = ["--filter-platform", target]
+        answer = subprocess.run([*command, *platform], check=True, capture_output=True, text=True)
+        for package in json.loads(answer.stdout)["packages"]:
+            if package["source"] is None:
+                continue
+            name = f"{package['name']} {package['version']} ({package['license']})"
+            folder = Path(package["manifest_path"]).parent
+            files = [file for file in sorted(folder.iterdir()) if LICENCE.match(file.name) and file.is_file()]
+            for file in files:
+                texts.setdefault(file.read_text(errors="replace").strip(), set()).add(name)
+            if not files:
+                without.add(name)
+    parts = [OTHERS, "Packages whose archives have no licence text:\n\n" + "\n".join(sorted(without))]
+    parts += ["\n".join(sorted(names)) + "\n\n" + text for text, names in sorted(texts.items(), key=lambda one: min(one[1]))]
+    result.write_text(f"\n\n{'-' * 80}\n\n".join(parts) + "\n")
+
+
 def checksums(folder: Path, name: str) -> None:
     """Writes the SHA-256 of every file, in the form of `sha256sum`."""
     files = (file for file in sorted(folder.iterdir()) if file.name != name)
@@ -91,6 +129,8 @@ if __name__ == "__main__":
             archive(Path(folder), Path(result))
         case ["image", folder, result, name, architecture]:
             image(Path(folder), Path(result), name, architecture)
+        case ["licences", result, target, *manifests]:
+            licences(Path(result), target, manifests)
         case ["checksums", folder, name]:
             checksums(Path(folder), name)
         case _:

@@ -38,6 +38,15 @@ const PROFILE: &str = "dist";
 /// The oldest glibc on which the Linux programs run.
 const GLIBC: &str = "2.28";
 
+/// The file with the licence texts of others' software.
+const LICENCES: &str = "THIRD_PARTY_LICENSES";
+/// The workspaces that the packages are built from.
+const WORKSPACES: [&str; 3] = [
+    "Cargo.toml",
+    "plugins/Cargo.toml",
+    "plugins/with-c/Cargo.toml",
+];
+
 /// A kind of machine that packages are made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Target {
@@ -118,6 +127,8 @@ struct Files {
     library: PathBuf,
     /// The folder of built plugins.
     plugins: PathBuf,
+    /// The licence texts of others' software.
+    licences: PathBuf,
 }
 
 /// What to make.
@@ -162,7 +173,13 @@ pub fn run(project: &Project, choice: &Choice) -> Result<()> {
             program: built.join(host::BINARY),
             library: built.join(target.library()),
             plugins: Family::FirstParty.built(project),
+            licences: project.root().join("target").join(LICENCES),
         };
+        steps.take(&format!("licence texts for {triple}"), || {
+            let mut write = pack(project, &tools, "licences");
+            write.arg(&files.licences).arg(triple).args(WORKSPACES);
+            steps::output(&mut write).map(|_| ())
+        })?;
         steps.take(&format!("wheel for {triple}"), || {
             python::wheel(project, &tools, target, &files, &results)
         })?;

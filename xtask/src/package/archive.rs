@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
 
-use super::{Files, copy_folder, empty_folder, pack};
+use super::{Files, LICENCES, copy_folder, empty_folder, pack};
 use crate::{
     host,
     project::Project,
@@ -36,6 +36,8 @@ pub(super) fn make(
         fs::copy(project.root().join(document), folder.join(document))
             .with_context(|| format!("{document} cannot be copied"))?;
     }
+    fs::copy(&files.licences, folder.join(LICENCES))
+        .context("the licence texts cannot be copied")?;
     copy_folder(&files.plugins, &folder.join("plugins"))?;
     copy_folder(&project.root().join("configs"), &folder.join("configs"))?;
     let result = results.join(format!("{name}.tar.gz"));

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{Files, Target, copy_folder, empty_folder, pack};
+use super::{Files, LICENCES, Target, copy_folder, empty_folder, pack};
 use crate::{
     host,
     project::Project,
@@ -49,6 +49,14 @@ pub(super) fn make(
     let program = root.join("usr/local/bin").join(host::BINARY);
     fs::copy(&files.program, &program)
         .with_context(|| format!("{} cannot be copied", files.program.display()))?;
+    for (from, name) in [
+        (&files.licences, LICENCES),
+        (&project.root().join("LICENSE"), "LICENSE"),
+    ] {
+        fs::create_dir_all(&share)?;
+        fs::copy(from, share.join(name))
+            .with_context(|| format!("{} cannot be copied", from.display()))?;
+    }
     copy_folder(&files.plugins, &share.join("plugins"))?;
     copy_folder(&project.root().join("configs"), &share.join("configs"))?;
     let certificates = Path::new("/").join(CERTIFICATES);

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{Files, Target, copy_folder, empty_folder};
+use super::{Files, LICENCES, Target, copy_folder, empty_folder};
 use crate::{
     guests::Family,
     project::Project,
@@ -34,6 +34,7 @@ pub fn lay_out_built(project: &Project) -> Result<PathBuf> {
         program: project.binary(),
         library: project.binary().with_file_name(here.library()),
         plugins: Family::FirstParty.built(project),
+        licences: PathBuf::new(),
     };
     let folder = project.root().join("target/python");
     arrange(project, &files, &folder, |from, to| {
@@ -95,6 +96,8 @@ pub(super) fn wheel(
         fs::copy(project.root().join(from), folder.join(to))
             .with_context(|| format!("{from} cannot be copied"))?;
     }
+    fs::copy(&files.licences, folder.join(LICENCES))
+        .context("the licence texts cannot be copied")?;
     let run = |arguments: &[&str]| -> Result<String> {
         let mut command = venv::command(project, tools.program("python"));
         // The same files give the same bytes.
