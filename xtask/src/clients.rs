@@ -41,7 +41,7 @@ const TRAINERS: [&str; 7] = [
 /// The program that runs the trainers.
 const TRAINER_CASES: &str = "tests/clients/trainers.py";
 
-/// What to run.
+/// The choice between clients of the service and trainers.
 #[derive(Debug, Default, clap::Args)]
 pub struct Choice {
     /// Instead, run the adapters of the Python package with TRL, verl and verifiers; downloads about 4 GB

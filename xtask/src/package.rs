@@ -131,7 +131,7 @@ struct Files {
     licences: PathBuf,
 }
 
-/// What to make.
+/// The choice of packages.
 #[derive(Debug, Default, clap::Args)]
 pub struct Choice {
     /// Only for these targets [default: on Linux, x86-64 and arm64 Linux]

@@ -32,7 +32,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Reply:
-    """What an environment's user says to the model.
+    """The reply of an environment's user to the model.
 
     Attributes:
         text: The user's words; None if the user says nothing or has left.

@@ -58,7 +58,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """How a call ended.
+    """The result of a call.
 
     Attributes:
         ended: `ok`, `failed`, `invalid-arguments`, `timeout`, `memory-limit`, `output-limit`, `trap`, `exited`, `denied`,
@@ -112,7 +112,7 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class Score:
-    """What a reward says of one trajectory.
+    """A reward's score of one trajectory.
 
     Attributes:
         terms: The values of its terms, by their names; None if the trajectory could not be graded. Leave it out then,

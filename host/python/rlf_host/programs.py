@@ -87,7 +87,7 @@ class ProgramException:
 
 @dataclass(frozen=True)
 class ProgramResult:
-    """How a program went.
+    """The result of a program.
 
     Attributes:
         ended: `ok`, `failed`, `timeout`, `memory-limit`, `output-limit`, `trap`, `denied` or `unavailable`.
@@ -139,7 +139,7 @@ class ProgramResult:
 
 @dataclass(frozen=True)
 class CellResult:
-    """How a cell of a notebook went. The attributes mean the same as in `ProgramResult`, apart from these:
+    """The result of a cell of a notebook. The attributes mean the same as in `ProgramResult`, apart from these:
 
     Attributes:
         value: The value of a trailing expression, as text.

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use crate::error::Failure;
 
 /// Reads a call's arguments. The model wrote them, so a mistake in them is an answer to the model.
-pub(crate) fn read_arguments(text: &str) -> Result<Value, String> {
-    rlf_json::from_str(text).map_err(|error| error.to_string())
+pub(crate) fn read_arguments(text: &str) -> serde_json::Result<Value> {
+    rlf_json::from_str(text)
 }
 
 /// The outcome of a call whose arguments are no JSON.
-pub(crate) fn unreadable(call_id: String, name: String, why: &str) -> CallOutcome {
+pub(crate) fn unreadable(call_id: String, name: String, why: &serde_json::Error) -> CallOutcome {
     let text = invalid_arguments(&format!("they are not JSON: {why}"));
     CallOutcome {
         ended: Ended::InvalidArguments,

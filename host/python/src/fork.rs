@@ -1,6 +1,6 @@
-//! What a forked child may use: nothing of what its parent started.
+//! Guards against use in a forked child of what its parent started.
 //!
-//! It inherits neither the threads of its parent nor locks that can be trusted. So every use checks the process first, and
+//! The child inherits neither the threads of its parent nor locks that can be trusted. So every use checks the process first, and
 //! values of the parent are forgotten, not dropped.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};

@@ -10,7 +10,7 @@
 //! | looking for | module |
 //! |---|---|
 //! | the runtime and the sandbox of the process | `process` |
-//! | what a forked child may use | `fork` |
+//! | guards against use in a forked child | `fork` |
 //! | waiting for an operation, or being called back | `pending` |
 //! | the order of the operations of one notebook or session | `queue` |
 //! | waiting for room without spending a deadline | `room` |

@@ -49,7 +49,7 @@ struct Loaded {
 #[pyclass(frozen)]
 pub(crate) struct Plugins(OfProcess<Arc<Loaded>>);
 
-/// What Python asks to be graded.
+/// A request to grade attempts at one task.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GradingOrder {
@@ -174,18 +174,12 @@ impl Plugins {
     ) -> PyResult<Pending> {
         let arguments = read_arguments(arguments);
         let loaded = Arc::clone(self.0.get()?);
-        if !loaded.tools.has(&name) {
+        let Some(memory) = loaded.tools.memory_bytes(&name) else {
             let missing = loaded.tools.definitions(Some(&[name]));
             let why = missing.map_or_else(|error| error.to_string(), |_| String::new());
             return Err(Failure::Lookup(why).into());
-        }
+        };
         let process = process()?;
-        let plugins = loaded.registry.plugins().iter();
-        let owner = plugins.clone().find(|plugin| {
-            let tools = plugin.tools().iter();
-            tools.clone().any(|tool| tool.definition.name == name)
-        });
-        let memory = owner.map_or(0, |plugin| plugin.grants().limits.memory_bytes);
         Ok(Pending::text(async move {
             let context = TurnContext {
                 trajectory_id,

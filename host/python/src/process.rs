@@ -41,6 +41,7 @@ pub(crate) struct Process {
 static PROCESS: OnceLock<Process> = OnceLock::new();
 /// Held while the process starts.
 static STARTING: Mutex<()> = Mutex::new(());
+
 /// Starts the sandbox of this process, unless it runs already. `config` is the table `[sandbox]` as JSON.
 #[pyfunction]
 pub(crate) fn start(py: Python<'_>, config: &str, preparer: Option<PathBuf>) -> PyResult<()> {
@@ -56,7 +57,7 @@ pub(crate) fn start(py: Python<'_>, config: &str, preparer: Option<PathBuf>) -> 
         let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         if PROCESS.get().is_none() {
             fork::starts_here();
-            let _ = PROCESS.set(Process::new(&config).map_err(Failure::Load)?);
+            let _ = PROCESS.set(Process::new(&config)?);
         }
         Ok::<_, Failure>(())
     })?;
@@ -70,9 +71,10 @@ pub(crate) fn describe() -> PyResult<String> {
 }
 
 impl Process {
-    fn new(config: &SandboxConfig) -> Result<Self, String> {
-        let threads = |error: std::io::Error| format!("cannot start threads: {error}");
-        let sandbox = Sandbox::new(config).map_err(|error| error.to_string())?;
+    fn new(config: &SandboxConfig) -> Result<Self, Failure> {
+        let threads =
+            |error: std::io::Error| Failure::Load(format!("cannot start threads: {error}"));
+        let sandbox = Sandbox::new(config).map_err(|error| Failure::Load(error.to_string()))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_name("rlf_host")
             .enable_all()

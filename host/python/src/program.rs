@@ -177,7 +177,7 @@ fn text(output: &Output) -> String {
 }
 
 /// The name of a unit variant in JSON.
-pub(crate) fn to_name(value: impl serde::Serialize) -> Option<String> {
+fn to_name(value: impl serde::Serialize) -> Option<String> {
     let value = serde_json::to_value(value).ok()?;
     value.as_str().map(str::to_owned)
 }

@@ -20,7 +20,7 @@ pub(crate) struct Room {
     /// One permit for each MiB.
     memory: Arc<Semaphore>,
     mebibytes: u32,
-    /// What open notebooks have of it.
+    /// The share of open notebooks.
     notebooks: Arc<Notebooks>,
 }
 

@@ -28,7 +28,7 @@ struct Open {
     actions: u32,
 }
 
-/// What the session of an operation is, or was.
+/// The session of an operation, or the reason why it is over.
 enum State {
     Open(Box<Open>),
     /// It takes no more actions, for this reason.

@@ -233,6 +233,12 @@ impl ToolManager {
         self.inner.by_name.contains_key(name)
     }
 
+    /// The memory limit of a call of the tool, in bytes; `None` if there is no such tool.
+    pub fn memory_bytes(&self, name: &str) -> Option<u64> {
+        let tool = &self.inner.tools[*self.inner.by_name.get(name)?];
+        Some(tool.plugin.grants().limits.memory_bytes)
+    }
+
     /// The definitions of these tools, in this order. Without names, the definitions of all tools, except those of
     /// interpreters that the configuration does not mention.
     pub fn definitions(&self, names: Option<&[String]>) -> Result<Vec<ToolDefinition>, ToolError> {
