@@ -12,7 +12,7 @@
 //! | the runtime and the sandbox of the process | `process` |
 //! | guards against use in a forked child | `fork` |
 //! | waiting for an operation, or being called back | `pending` |
-//! | the order of the operations of one notebook or session | `queue` |
+//! | the order of the operations of one notebook or session | `serial` |
 //! | waiting for room without spending a deadline | `room` |
 //! | handlers of signals that other libraries replace | `signals` |
 //! | the end of the Python interpreter | `shutdown` |
@@ -34,8 +34,8 @@ mod pending;
 mod plugins;
 mod process;
 mod program;
-mod queue;
 mod room;
+mod serial;
 mod session;
 mod shutdown;
 mod signals;

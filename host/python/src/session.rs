@@ -1,7 +1,5 @@
 //! Sessions of environments: one trajectory's copy of an environment.
 
-use std::sync::Arc;
-
 use futures_util::future::BoxFuture;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -12,13 +10,12 @@ use rlf_environments::session::EnvironmentSession;
 use rlf_environments::snapshot::SessionSnapshot;
 use rlf_plugins::turn::TurnContext;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::call::{read_arguments, unreadable, with_text};
 use crate::error::{Failure, from_json, to_json};
 use crate::fork::OfProcess;
 use crate::pending::Pending;
-use crate::queue::Queue;
+use crate::serial::Serial;
 
 struct Open {
     session: EnvironmentSession,
@@ -28,54 +25,9 @@ struct Open {
     actions: u32,
 }
 
-/// The session of an operation, or the reason why it is over.
-enum State {
-    Open(Box<Open>),
-    /// It takes no more actions, for this reason.
-    Over(&'static str),
-}
-
-impl State {
-    fn open(&mut self) -> Result<&mut Open, Failure> {
-        match self {
-            Self::Open(open) => Ok(open),
-            Self::Over(reason) => Err(Failure::Session((*reason).to_owned())),
-        }
-    }
-}
-
-/// Ends the session if the action under way is cancelled, because that action would go on in it.
-struct EndIfCancelled(Option<OwnedMutexGuard<State>>);
-
-impl EndIfCancelled {
-    fn open(&mut self) -> Result<&mut Open, Failure> {
-        let state = self.0.as_mut();
-        state
-            .ok_or_else(|| Failure::Other("the action is over".into()))?
-            .open()
-    }
-
-    fn completed(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for EndIfCancelled {
-    fn drop(&mut self) {
-        if let Some(state) = &mut self.0 {
-            **state = State::Over("the session is over, because an action was cancelled");
-        }
-    }
-}
-
 /// An open session. Its actions run one after the other, in the order in which they were asked for.
 #[pyclass(frozen)]
-pub(crate) struct Session(OfProcess<Shared>);
-
-struct Shared {
-    state: Arc<Mutex<State>>,
-    queue: Queue,
-}
+pub(crate) struct Session(OfProcess<Serial<Open>>);
 
 impl Session {
     pub(crate) fn new(session: EnvironmentSession, trajectory_id: String, seed: u64) -> Self {
@@ -85,10 +37,7 @@ impl Session {
             seed,
             actions: 0,
         };
-        Self(OfProcess::new(Shared {
-            state: Arc::new(Mutex::new(State::Open(Box::new(open)))),
-            queue: Queue::default(),
-        }))
+        Self(OfProcess::new(Serial::new("session", open)))
     }
 
     /// An operation on the open session whose result is JSON.
@@ -96,16 +45,11 @@ impl Session {
         &self,
         ask: impl for<'a> FnOnce(&'a mut Open) -> BoxFuture<'a, Result<Value, Failure>> + Send + 'static,
     ) -> PyResult<Pending> {
-        let shared = self.0.get()?;
-        let (state, mut place) = (Arc::clone(&shared.state), shared.queue.place());
+        let turn = self.0.get()?.turn();
         Ok(Pending::text(async move {
-            place.reached().await;
-            let mut state = EndIfCancelled(Some(state.lock_owned().await));
-            let answer = match state.open() {
-                Ok(open) => ask(open).await,
-                Err(over) => Err(over),
-            };
-            state.completed();
+            let mut active = turn.begin().await?;
+            let answer = ask(active.value()?).await;
+            active.done();
             to_json(&answer?)
         }))
     }
@@ -218,13 +162,12 @@ impl Session {
 
     /// A snapshot, as bytes.
     fn snapshot(&self) -> PyResult<Pending> {
-        let shared = self.0.get()?;
-        let (state, mut place) = (Arc::clone(&shared.state), shared.queue.place());
+        let turn = self.0.get()?.turn();
         let snapshot = async move {
-            place.reached().await;
-            let mut state = state.lock().await;
-            let open = state.open()?;
-            Ok::<_, Failure>(open.session.snapshot().await?.to_bytes())
+            let mut active = turn.begin().await?;
+            let snapshot = active.value()?.session.snapshot().await;
+            active.done();
+            Ok::<_, Failure>(snapshot?.to_bytes())
         };
         Ok(Pending::new(snapshot, |py, bytes| {
             Ok(PyBytes::new(py, &bytes).into_any().unbind())
@@ -244,11 +187,9 @@ impl Session {
 
     /// Frees its instance, once the actions before have ended.
     fn close(&self) -> PyResult<Pending> {
-        let shared = self.0.get()?;
-        let (state, mut place) = (Arc::clone(&shared.state), shared.queue.place());
+        let turn = self.0.get()?.turn();
         let close = async move {
-            place.reached().await;
-            *state.lock().await = State::Over("the session is closed");
+            turn.close().await;
             Ok::<_, Failure>(())
         };
         Ok(Pending::new(close, |py, ()| Ok(py.None())))

@@ -181,8 +181,9 @@ class Notebooks(unittest.TestCase):
     def test_a_stopped_cell_ends_the_notebook(self):
         with Sandbox().notebook() as notebook:
             self.assertEqual(notebook.run("while True: pass", seconds=0.1).ended, "timeout")
-            with self.assertRaisesRegex(SessionError, "a cell was stopped: timeout"):
-                notebook.run("1")
+            for _ in range(2):
+                with self.assertRaisesRegex(SessionError, "a cell was stopped: timeout"):
+                    notebook.run("1")
 
     def test_cells_run_in_the_order_in_which_they_were_asked_for(self):
         async def play():
