@@ -2,12 +2,10 @@
 
 import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 import unittest
 
 import rlf_host
@@ -94,29 +92,32 @@ class Signals(unittest.TestCase):
 
 class Ends(unittest.TestCase):
     def test_ctrl_c_stops_a_waiting_call(self):
-        code = "import rlf_host; s = rlf_host.Sandbox(); print('ready', flush=True); s.run('while True: pass', seconds=600)"
-        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.assertEqual(child.stdout.readline(), "ready\n")
-        time.sleep(0.3)
-        child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=60)
-        self.assertIn("KeyboardInterrupt", errors)
+        # The other thread cannot run before this one waits without the interpreter's lock.
+        code = """if True:
+            import os, signal, sys, rlf_host
+            sandbox = rlf_host.Sandbox()
+            sys.setswitchinterval(1000)
+            sandbox.submit("pass").add_done_callback(lambda _: os.kill(os.getpid(), signal.SIGINT))
+            sandbox.run("while True: pass", seconds=600)
+        """
+        self.assertIn("KeyboardInterrupt", run_python(code).stderr)
 
     def test_ctrl_c_stops_a_compilation(self):
+        code = """if True:
+            import os, signal, sys, threading, rlf_host
+            rlf_host._process.start()
+            loading = threading.Event()
+            def interrupt():
+                loading.wait()
+                os.kill(os.getpid(), signal.SIGINT)
+            threading.Thread(target=interrupt).start()
+            sys.setswitchinterval(1000)
+            loading.set()
+            rlf_host.Sandbox()
+        """
         with tempfile.TemporaryDirectory() as cache:
-            code = "import rlf_host; print('ready', flush=True); rlf_host.Sandbox()"
-            child = subprocess.Popen(
-                [sys.executable, "-c", code],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                env={**os.environ, "XDG_CACHE_HOME": cache},
-            )
-            child.stdout.readline()
-            time.sleep(1)
-            child.send_signal(signal.SIGINT)
-            _, errors = child.communicate(timeout=60)
-            self.assertIn("KeyboardInterrupt", errors)
+            done = run_python(code, env={**os.environ, "XDG_CACHE_HOME": cache})
+        self.assertIn("KeyboardInterrupt", done.stderr)
 
     def test_a_process_that_used_asyncio_ends_well(self):
         code = """if True:
@@ -133,14 +134,16 @@ class Ends(unittest.TestCase):
 
     def test_a_process_ends_while_other_threads_wait_for_programs(self):
         code = """if True:
-            import threading, time, rlf_host
+            import threading, rlf_host
             sandbox = rlf_host.Sandbox()
+            ran = threading.Event()
             def work():
                 while True:
                     sandbox.run("print(1)")
+                    ran.set()
             for _ in range(4):
                 threading.Thread(target=work, daemon=True).start()
-            time.sleep(0.5)
+            ran.wait()
         """
         for _ in range(5):
             done = run_python(code)

@@ -119,27 +119,29 @@ class Programs(unittest.TestCase):
         self.assertEqual(Sandbox("javascript").run("console.log(6 * 7)").stdout, "42\n")
 
     def test_other_threads_go_on_while_a_program_runs(self):
-        beats = []
+        beats = 0
         stop = threading.Event()
 
         def beat():
+            nonlocal beats
             while not stop.is_set():
-                beats.append(time.monotonic())
-                time.sleep(0.01)
+                beats += 1
 
         thread = threading.Thread(target=beat)
         thread.start()
+        before = beats
         self.sandbox.run("while True: pass", seconds=0.5)
+        after = beats
         stop.set()
         thread.join()
-        self.assertGreater(len(beats), 5)
+        self.assertGreater(after - before, 1000)
 
     def test_asyncio_runs_programs_at_once_and_cancels_them(self):
         async def run():
             results = await asyncio.gather(*(self.sandbox.run_async(f"print({number})") for number in range(50)))
             self.assertEqual([result.stdout for result in results], [f"{number}\n" for number in range(50)])
             endless = asyncio.create_task(self.sandbox.run_async("while True: pass"))
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0)
             endless.cancel()
             with self.assertRaises(asyncio.CancelledError):
                 await endless
