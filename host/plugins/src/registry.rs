@@ -245,6 +245,9 @@ impl Registry {
         grants_by_name: &BTreeMap<String, PluginGrants>,
         packages: &BTreeSet<&str>,
     ) -> BTreeSet<String> {
+        if packages.is_empty() {
+            return BTreeSet::new();
+        }
         let places = PluginDirectories::find(directories, grants_by_name, |_, _| {});
         let jobs = places.plan(grants_by_name, &mut Vec::new()).into_iter();
         jobs.filter(|job| {
