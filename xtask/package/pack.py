@@ -19,7 +19,7 @@ from pathlib import Path
 #: Names of files with licence texts.
 LICENCE = re.compile(r"(LICEN[CS]E|COPYING|COPYRIGHT|NOTICE|UNLICENSE)", re.IGNORECASE)
 
-#: What is no Rust package, or contains more than one.
+#: The licences of software that is no Rust package.
 OTHERS = """Third-party software in rlf-host
 
 The plugin `python` contains CPython, under the Python Software Foundation License Version 2: https://docs.python.org/3/license.html.
