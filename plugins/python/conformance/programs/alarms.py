@@ -59,6 +59,10 @@ limited(recursive, 20)
 limited(sum, range(1000))
 
 print(signal.alarm(7), signal.alarm(0), signal.alarm(0))
+try:
+    signal.alarm(1.5)
+except TypeError as error:
+    print(error)
 print(signal.setitimer(signal.ITIMER_REAL, 0.0), signal.getitimer(signal.ITIMER_REAL))
 
 ticks = []

@@ -9,6 +9,7 @@ instruction in every run.
 from .sound import __builtins__  # isort: skip
 
 import math
+import operator
 import os
 import signal
 import sys
@@ -146,8 +147,9 @@ def getitimer(which, /):
 
 def alarm(seconds, /):
     """Arrange for SIGALRM to arrive after the given number of seconds."""
+    seconds = operator.index(seconds)
     before = 0 if _alarm is None else max(1, math.ceil(_alarm.remaining()))
-    _set(int(seconds), 0)
+    _set(seconds, 0)
     return before
 
 
