@@ -297,9 +297,7 @@ fn python_file(path: &Path) -> anyhow::Result<(PathBuf, String)> {
         "{} is no file; name an environment in Python with --environment FILE",
         path.display()
     );
-    let environment = PythonEnvironment {
-        servers: Some(path.to_owned()),
-    };
+    let environment = PythonEnvironment::new(path.to_owned());
     let names = environment.names()?;
     let name = names.into_iter().next();
     let file = path

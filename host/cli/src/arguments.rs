@@ -18,7 +18,9 @@ pub(crate) use self::forge::{
     ChainSampling, Forge, ForgeAsker, ForgeCommand, ForgeEnv, ForgeGraph, ForgeModel, ForgeNew,
     ForgeRows, ForgeTasks, ForgeVerify, RowOptions, TaskFormat, TaskStage, TaskWords,
 };
-pub(crate) use self::plugin::{NewKind, NewLanguage, NewPlugin, Plugin, PluginCommand, Trial};
+pub(crate) use self::plugin::{
+    BuildPlugin, NewKind, NewLanguage, NewPlugin, Plugin, PluginCommand, Trial,
+};
 pub(crate) use self::run::Run;
 pub(crate) use self::serve::Serve;
 

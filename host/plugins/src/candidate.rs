@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use rlf_sandbox::{ComponentFile, ComponentInfo};
+use serde_json::Value;
 
 use crate::manifest::{PluginKind, PluginManifest};
 use crate::script::ScriptFile;
@@ -18,17 +19,19 @@ pub(crate) struct Candidate {
     /// The file of its component, or its source file.
     pub(crate) code_path: PathBuf,
     pub(crate) script: Option<ScriptFile>,
+    /// The files of an environment in Python that are in the same file as the interpreter.
+    pub(crate) environment: Option<Value>,
+    /// BLAKE3 of its one file, hexadecimal, if it is a [bundle](crate::bundle).
+    pub(crate) bundle_hash: Option<String>,
 }
 
 impl Candidate {
     /// The hash of the plugin's code, with the imports and exports of the component that runs it.
     pub(crate) fn info(&self) -> ComponentInfo {
         let info = self.component.info().clone();
-        match &self.script {
-            Some(file) => ComponentInfo {
-                hash: file.hash(),
-                ..info
-            },
+        let own = self.script.as_ref().map(ScriptFile::hash);
+        match self.bundle_hash.clone().or(own) {
+            Some(hash) => ComponentInfo { hash, ..info },
             None => info,
         }
     }

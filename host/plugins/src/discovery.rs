@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 
+use crate::bundle::{Bundle, Opened};
 use crate::manifest::{MANIFEST_FILE, MAX_MANIFEST_BYTES, PluginManifest, is_valid_name};
 use crate::problem::{Problem, ProblemKind};
 use crate::script::{self, ScriptFile, ScriptLanguage};
@@ -36,6 +37,8 @@ pub(crate) struct Found {
 pub(crate) enum Code {
     /// A component: open for reading, and at most [`MAX_COMPONENT_BYTES`] long when it was opened.
     Component(File),
+    /// A component with a manifest, and perhaps source files, in one file.
+    Bundle(Box<Bundle>),
     /// A source file, which the component of its language's interpreter runs.
     Script(ScriptFile),
 }
@@ -182,7 +185,7 @@ pub(crate) fn read(
             "rename it to 1 to 64 of a-z A-Z 0-9 _ -",
         ));
     }
-    let (manifest, file) = match place {
+    let (mut manifest, file) = match place {
         Place::Bare(file) => (PluginManifest::default(), file.clone()),
         Place::Folder(folder) => {
             let manifest_path = here.join(MANIFEST_FILE);
@@ -210,15 +213,34 @@ pub(crate) fn read(
         };
         read_script(language, directory, &file, folder).map(Code::Script)
     } else {
-        open_bounded(directory, &file, MAX_COMPONENT_BYTES).map(Code::Component)
+        open_component(directory, &file)
     };
-    let code = code.map_err(|(what, mend)| problem(ProblemKind::File, &code_path, what, mend))?;
+    let mut code =
+        code.map_err(|(what, mend)| problem(ProblemKind::File, &code_path, what, mend))?;
+    if let Code::Bundle(bundle) = &mut code
+        && manifest == PluginManifest::default()
+    {
+        manifest = std::mem::take(&mut bundle.contents.manifest);
+    }
     Ok(Found {
         path: here,
         manifest,
         code,
         code_path,
     })
+}
+
+/// Opens a component, and looks for what is attached to it.
+fn open_component(directory: &Dir, file: &str) -> Result<Code, (String, &'static str)> {
+    let file = open_bounded(directory, file, MAX_COMPONENT_BYTES)?;
+    match Opened::read(file) {
+        Ok(Opened::Component(file)) => Ok(Code::Component(file)),
+        Ok(Opened::Bundle(bundle)) => Ok(Code::Bundle(bundle)),
+        Err(error) => Err((
+            format!("what `plugin build` attached to it cannot be read: {error}"),
+            "build it again, with this version of rlf-host",
+        )),
+    }
 }
 
 /// Reads a source file, and the others of its folder. A bare file has none.

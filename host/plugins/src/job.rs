@@ -37,6 +37,27 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// The plugin at `path`: a folder, or a bare component or source file. Its name is that of the folder or the file. The
+    /// first of `directories` that has the interpreter of a source file provides it.
+    pub(crate) fn at(path: &Path, directories: &[PathBuf], grants: &PluginGrants) -> Self {
+        let (directory, place) = discovery::locate(path);
+        let mut job = Self {
+            alias: "plugin".into(),
+            directory,
+            place,
+            grants: grants.clone(),
+            is_named: true,
+            interpreters: (ScriptLanguage::ALL.into_iter())
+                .filter_map(|language| {
+                    let mut folders = (directories.iter()).map(|one| one.join(language.id()));
+                    Some((language, folders.find(|folder| folder.is_dir())?))
+                })
+                .collect(),
+        };
+        job.alias = job.own_name();
+        job
+    }
+
     pub(crate) fn path(&self) -> PathBuf {
         self.place.path(&self.directory)
     }
@@ -88,23 +109,36 @@ impl Job {
             plugin: self.alias.clone(),
             ..problem
         })?;
-        let (component, script) = match found.code {
-            Code::Component(component) => (component, None),
-            Code::Script(file) => (self.interpreter(file.language)?, Some(file)),
+        let whole = |file| ComponentFile::read(file, MAX_COMPONENT_BYTES);
+        let (mut script, mut environment, mut bundle_hash) = (None, None, None);
+        let component = match found.code {
+            Code::Component(file) => whole(file),
+            Code::Script(file) => {
+                let interpreter = self.interpreter(file.language)?;
+                script = Some(file);
+                whole(interpreter)
+            }
+            Code::Bundle(bundle) => {
+                script = bundle.contents.script;
+                environment = bundle.contents.environment;
+                bundle_hash = Some(bundle.hash);
+                ComponentFile::read_start(bundle.file, bundle.component_bytes)
+            }
         };
-        let component = ComponentFile::read(component, MAX_COMPONENT_BYTES)
-            .map_err(|error| LoadRefusal::from(&error).about(&self.alias, &found.code_path))?;
         Ok(Candidate {
+            component: component
+                .map_err(|error| LoadRefusal::from(&error).about(&self.alias, &found.code_path))?,
             path: found.path,
             manifest: found.manifest,
-            component,
             code_path: found.code_path,
             script,
+            environment,
+            bundle_hash,
         })
     }
 
     /// Opens the component of the interpreter of `language`.
-    fn interpreter(&self, language: ScriptLanguage) -> Result<File, Problem> {
+    pub(crate) fn interpreter(&self, language: ScriptLanguage) -> Result<File, Problem> {
         let problem = |what: String, mend: &str| Problem {
             plugin: self.alias.clone(),
             path: self.path(),
@@ -121,7 +155,9 @@ impl Job {
         let found = discovery::read(&directory, folder, &place, language.id());
         match found.map(|found| found.code) {
             Ok(Code::Component(component)) => Ok(component),
-            Ok(Code::Script(_)) => Err(problem("it is no component".to_owned(), BUILD_SHIPPED)),
+            Ok(Code::Script(_) | Code::Bundle(_)) => {
+                Err(problem("it is no component".to_owned(), BUILD_SHIPPED))
+            }
             Err(error) => Err(problem(error.what, &error.mend)),
         }
     }

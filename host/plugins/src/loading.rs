@@ -6,6 +6,7 @@ use std::path::Path;
 use rlf_sandbox::{
     ComponentSource, Grants, InitMode, LoadError, LoadRequest, RealSources, Sandbox,
 };
+use serde_json::Value;
 
 use crate::admission::admit;
 use crate::candidate::Candidate;
@@ -16,6 +17,7 @@ use crate::manifest::{GateName, PluginKind};
 use crate::offered_tools::{Checking, check_names, check_tools};
 use crate::plugin::{Plugin, ToolList};
 use crate::problem::{LoadRefusal, Problem, ProblemKind};
+use crate::python_environment::PythonEnvironment;
 
 /// Loads a candidate under the name `alias`. Blocks while it compiles, so do not call it on a thread of an async
 /// runtime.
@@ -29,6 +31,8 @@ pub(crate) fn load(
     let (path, code_path) = (candidate.path.clone(), candidate.code_path.clone());
     let problem = |path: &Path, refusal: LoadRefusal| refusal.about(alias, path);
     let script = candidate.script.as_ref();
+    let grants = &with_environment(grants, candidate.environment.as_ref())
+        .map_err(|refusal| problem(&path, refusal))?;
     let info = candidate.info();
     let admitted = admit(alias, &candidate.manifest, grants, &info, script)
         .map_err(|refusal| problem(&path, refusal))?;
@@ -115,6 +119,23 @@ pub(crate) fn load(
         );
     }
     Ok(plugin)
+}
+
+/// The grants of a plugin, with the environment that is in its own file.
+fn with_environment(
+    grants: &PluginGrants,
+    environment: Option<&Value>,
+) -> Result<PluginGrants, LoadRefusal> {
+    let mut grants = grants.clone();
+    if let Some(files) = environment {
+        if grants.environment.is_some() {
+            let what = "it has the files of an environment in its own file";
+            let mend = "leave `environment` out of its table in the configuration";
+            return Err(LoadRefusal::new(ProblemKind::Grants, what, mend));
+        }
+        grants.environment = Some(PythonEnvironment::from_files(files.clone()));
+    }
+    Ok(grants)
 }
 
 /// The refusal of a component that could not be prepared. What a source file raised, with its line, says enough.

@@ -81,9 +81,28 @@ pub struct PythonEnvironment {
     /// A folder of files in EnvFactory's format, or one such file. Each is a server with the name of its file. Tasks
     /// name a server and the state in which it begins. Default: none, for tasks that bring their own functions.
     pub servers: Option<PathBuf>,
+    /// The files, if they do not lie in `servers`: as returned by [`read`](Self::read).
+    #[serde(skip)]
+    files: Option<Value>,
 }
 
 impl PythonEnvironment {
+    /// The environment in `servers`.
+    pub fn new(servers: PathBuf) -> Self {
+        Self {
+            servers: Some(servers),
+            files: None,
+        }
+    }
+
+    /// The environment with these files, as returned by [`read`](Self::read).
+    pub(crate) fn from_files(files: Value) -> Self {
+        Self {
+            servers: None,
+            files: Some(files),
+        }
+    }
+
     /// The paths, which are relative to the configuration's folder.
     pub(crate) fn paths_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         self.servers.iter_mut()
@@ -100,6 +119,9 @@ impl PythonEnvironment {
 
     /// True if there is any server, whatever else is wrong.
     pub fn has_servers(&self) -> bool {
+        if self.files.is_some() {
+            return self.names().is_ok_and(|names| !names.is_empty());
+        }
         let Some(path) = &self.servers else {
             return false;
         };
@@ -110,6 +132,9 @@ impl PythonEnvironment {
 
     /// Reads the files for the interpreter's `init`.
     pub fn read(&self) -> Result<Value, PythonEnvironmentError> {
+        if let Some(files) = &self.files {
+            return Ok(files.clone());
+        }
         let mut servers = Map::new();
         let mut scenarios = Vec::new();
         if let Some(path) = &self.servers {
@@ -254,9 +279,7 @@ mod tests {
         for (name, text) in files {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
-        let environment = PythonEnvironment {
-            servers: Some(folder.path().join(at)),
-        };
+        let environment = PythonEnvironment::new(folder.path().join(at));
         environment.read().map_err(|error| {
             let folder = folder.path().display().to_string();
             error.to_string().replace(&folder, ".")

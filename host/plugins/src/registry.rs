@@ -9,7 +9,6 @@ use std::sync::Arc;
 use rlf_sandbox::{ComponentInfo, Sandbox};
 
 use crate::directories::{PluginDirectories, remove_shadowed_tools};
-use crate::discovery;
 use crate::files::PluginFiles;
 use crate::grants::PluginGrants;
 use crate::job::{Job, run_all};
@@ -17,7 +16,6 @@ use crate::kind::Kinds;
 use crate::manifest::{PluginKind, PluginManifest};
 use crate::plugin::Plugin;
 use crate::problem::{BUILD_SHIPPED, Problem, ProblemKind};
-use crate::script::ScriptLanguage;
 
 /// The plugins of a run, and the problems of those that were not loaded.
 pub struct Registry {
@@ -153,21 +151,7 @@ impl Registry {
         kinds: Kinds,
         sandbox: &Sandbox,
     ) -> Result<Arc<Plugin>, Problem> {
-        let (directory, place) = discovery::locate(path);
-        let mut job = Job {
-            alias: "plugin".into(),
-            directory,
-            place,
-            grants: grants.clone(),
-            is_named: true,
-            interpreters: (ScriptLanguage::ALL.into_iter())
-                .filter_map(|language| {
-                    let mut folders = (directories.iter()).map(|one| one.join(language.id()));
-                    Some((language, folders.find(|folder| folder.is_dir())?))
-                })
-                .collect(),
-        };
-        job.alias = job.own_name();
+        let job = Job::at(path, directories, grants);
         job.run_on_own_thread(kinds, sandbox).map(Arc::new)
     }
 

@@ -6,12 +6,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use cap_std::fs::Dir;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::manifest::{PluginKind, PluginManifest};
 
 /// The language of a plugin that is a source file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ScriptLanguage {
     /// `NAME.py`.
     Python,
@@ -79,7 +81,8 @@ pub(crate) const MAX_FILE_BYTES: u64 = 1 << 20;
 const MAX_FILES: usize = 64;
 
 /// The files of a plugin in one language.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ScriptFile {
     pub(crate) language: ScriptLanguage,
     /// The file with the plugin's functions, without its folder.

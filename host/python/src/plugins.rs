@@ -435,9 +435,7 @@ fn environment_grants(path: &Path) -> PluginGrants {
         extension.is_some_and(|extension| extensions.contains(&extension))
     };
     let mut grants = PluginGrants::default();
-    let python = PythonEnvironment {
-        servers: Some(path.to_owned()),
-    };
+    let python = PythonEnvironment::new(path.to_owned());
     if path.join("plugin.toml").exists() || has_extension(path, &["wasm"]) {
         grants.path = Some(path.to_owned());
     } else if has_extension(path, &["py"]) || (path.is_dir() && python.has_servers()) {

@@ -86,7 +86,7 @@ pub use limits::{Limits, LimitsError, MAX_DURATION};
 pub use meter::Caller;
 pub use prepare::process as prepare_process;
 pub use prepare::{
-    ComponentFile, ComponentInfo, ComponentSource, InitMode, LoadError, Preparation,
+    Attachment, ComponentFile, ComponentInfo, ComponentSource, InitMode, LoadError, Preparation,
 };
 pub use report::{
     Captured, Clock, Ending, FilesReport, LimitReached, LogLevel, LogLine, Logs, Output, Stopped,

@@ -20,6 +20,7 @@ mod http_gate;
 mod interpreters;
 mod javascript_plugins;
 mod misbehaving_guests;
+mod plugin_build;
 mod plugin_commands;
 mod preparing;
 mod python_plugins;

@@ -61,9 +61,7 @@ impl MeasuredEnvironment {
     pub(super) fn python(options: &Options<'_>, cache: &Path, file: &Path, server: &str) -> Self {
         let grants = PluginGrants {
             plugin: Some("python".to_owned()),
-            environment: Some(PythonEnvironment {
-                servers: Some(file.to_owned()),
-            }),
+            environment: Some(PythonEnvironment::new(file.to_owned())),
             ..PluginGrants::default()
         };
         Self::new(

@@ -115,6 +115,12 @@ pub(crate) enum PluginCommand {
     },
     /// Make a plugin that runs as it is, to begin from
     New(NewPlugin),
+    /// Make one file of a plugin: a component that needs neither its folder nor an interpreter beside it
+    ///
+    /// The file has the plugin's component and its plugin.toml. For Python and JavaScript, the component is the interpreter,
+    /// and the file also has the source. For Rust, the component is built first, by `cargo`. What was built is loaded once
+    /// before it is written.
+    Build(BuildPlugin),
     /// Check a plugin before it goes into a plugin directory
     Check {
         /// A component, a Python or JavaScript file, or a folder with one
@@ -148,6 +154,21 @@ pub(crate) struct Trial {
     pub(crate) trajectory: Option<PathBuf>,
 }
 
+/// `rlf-host plugin build`.
+#[derive(Debug, Args)]
+pub(crate) struct BuildPlugin {
+    /// A Python or JavaScript file, the folder of a plugin, or a crate in Rust
+    pub(crate) path: PathBuf,
+    /// File to write (default: NAME.wasm in the current folder; for Rust, in the plugin's folder)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// The path is an environment in Python: a file, or a folder of files, one server each
+    #[arg(long)]
+    pub(crate) environment: bool,
+    #[command(flatten)]
+    pub(crate) bindings: PluginBindings,
+}
+
 /// `rlf-host plugin new`.
 #[derive(Debug, Args)]
 pub(crate) struct NewPlugin {
@@ -159,9 +180,9 @@ pub(crate) struct NewPlugin {
     /// Kind of the plugin
     #[arg(long, value_enum, default_value_t = NewKind::Tool)]
     pub(crate) kind: NewKind,
-    /// Folder to make it in, such as a plugin directory
-    #[arg(long = "in", value_name = "DIR", default_value = "")]
-    pub(crate) folder: PathBuf,
+    /// Folder to make it in, such as a plugin directory (default: the current one)
+    #[arg(long = "in", value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
     /// Folder of the SDK (default: the one of the clone in which this program was built)
     #[arg(long, value_name = "DIR")]
     pub(crate) sdk: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! `rlf-host plugin ..`: works with plugins, without any training.
 
 mod bench;
+mod build;
 mod call;
 mod grade;
 mod grant;
@@ -142,19 +143,27 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             let live = Live::load(&find, identify(plugin)?.files, options.json)?;
             play::run(live, options.json)
         }
+        PluginCommand::Build(build) => {
+            let configured = settings_at(&operator, &build.path, &build.bindings)?;
+            build::run(build, sources, &configured, &sandbox, options.json)
+        }
         PluginCommand::Check { path, bindings } => {
-            // A configuration names the plugin by its folder or file.
-            let name = path.canonicalize().ok();
-            let name = name
-                .as_deref()
-                .and_then(Path::file_stem)
-                .unwrap_or_default();
-            let config = bindings.plugin_config.as_deref();
-            let configured =
-                operator.for_plugin(&name.to_string_lossy(), &bindings.data, config)?;
+            let configured = settings_at(&operator, path, bindings)?;
             check(path, sources, configured, &sandbox, options.json)
         }
     }
+}
+
+/// The settings of the plugin at a path. A configuration names it by its folder or file.
+fn settings_at(
+    operator: &Operator,
+    path: &Path,
+    bindings: &PluginBindings,
+) -> anyhow::Result<PluginSettings> {
+    let path = path.canonicalize().ok();
+    let name = path.as_deref().and_then(Path::file_stem);
+    let name = name.unwrap_or_default().to_string_lossy();
+    operator.for_plugin(&name, &bindings.data, bindings.plugin_config.as_deref())
 }
 
 fn list(

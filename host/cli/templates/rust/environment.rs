@@ -1,6 +1,6 @@
 //! A count that a model changes.
 
-use rlf_plugin::environment::{self, Environment, Start, Step};
+use rlf_plugin::environment::{self, Environment, Scenario, Start, Step};
 use rlf_plugin::serde_json::{self, Map, Value, json};
 use rlf_plugin::{CallContext, Error, Hints, Verdict, internal, plugin};
 use schemars::JsonSchema;
@@ -61,6 +61,17 @@ impl Environment for Counter {
         let reason = format!("the count is {}", self.count);
         Ok(Verdict { success, score: f64::from(u8::from(success)), reason })
     }
+
+    // `rlf-host env check` and the test below play these.
+    fn scenarios((): &'static ()) -> Vec<Scenario> {
+        vec![Scenario {
+            id: "add-two".into(),
+            task: json!({ "start": 1 }),
+            seed: 0,
+            calls: vec![("add".into(), json!({ "by": 2 }))],
+            expect: json!({ "count": 3 }),
+        }]
+    }
 }
 
 plugin!(environment: Counter);
@@ -72,6 +83,7 @@ mod tests {
 
     #[test]
     fn adding_changes_the_count() {
+        testing::check_scenarios::<super::Plugin>().unwrap();
         let (mut counter, _) = testing::open::<super::Plugin>(json!({ "start": 1 }), 0).unwrap();
         counter.call("add", json!({ "by": 2 })).unwrap();
         assert!(counter.verify(None, &json!({ "count": 3 })).unwrap().success);

@@ -33,7 +33,12 @@ impl ComponentFile {
             });
         }
         // A file that grows while it is read counts as damaged.
-        let info = identify(&mut Stream::new((&file).take(max_bytes)))?;
+        Self::read_start(file, max_bytes)
+    }
+
+    /// Reads the component in the first `bytes` of a file. What follows it is no part of it.
+    pub fn read_start(file: File, bytes: u64) -> Result<Self, LoadError> {
+        let info = identify(&mut Stream::new((&file).take(bytes)))?;
         Ok(Self { file, info })
     }
 
@@ -43,7 +48,7 @@ impl ComponentFile {
     }
 
     /// Its bytes, unless the file was changed since.
-    fn bytes(&self) -> Result<Vec<u8>, LoadError> {
+    pub fn bytes(&self) -> Result<Vec<u8>, LoadError> {
         let changed = || LoadError::Preparation {
             reason: "its file changed while it was being loaded; load it again".to_owned(),
         };

@@ -2,6 +2,7 @@
 //!
 //! - `component`: identity, imports and exports
 //! - `component_file`: the same of a file, without keeping its bytes
+//! - `attachment`: data behind a component in its file
 //! - `job`: one component to prepare, and the result
 //! - `snapshot`: `init` run once, its memory kept
 //! - `segments`: fewer data segments in a snapshot
@@ -10,6 +11,7 @@
 //! - `process`: the same in a child process
 //! - `error`: reasons that a component is not loaded
 
+mod attachment;
 mod compile;
 mod component;
 mod component_file;
@@ -20,6 +22,7 @@ mod segments;
 mod snapshot;
 mod split;
 
+pub use attachment::Attachment;
 pub(crate) use compile::{init_key, key, make};
 pub use component::ComponentInfo;
 pub use component_file::{ComponentFile, ComponentSource};

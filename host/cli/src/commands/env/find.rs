@@ -47,9 +47,7 @@ pub(crate) fn find(
     let component = is_component(path);
     if python {
         grants.plugin = Some("python".into());
-        grants.environment = Some(PythonEnvironment {
-            servers: Some(path.to_owned()),
-        });
+        grants.environment = Some(PythonEnvironment::new(path.to_owned()));
     }
     let specified = !python && is_specification(path);
     if specified {
@@ -59,9 +57,6 @@ pub(crate) fn find(
         grants.plugin = Some("specified".into());
         grants.data.insert("specifications".into(), path.to_owned());
     }
-    let servers = (grants.environment.as_ref())
-        .map(PythonEnvironment::names)
-        .transpose()?;
     let mut grants_by_name: BTreeMap<String, PluginGrants> = operator.grants_by_name.clone();
     if python || specified || configured.entry.is_some() || !configured.settings.is_empty() {
         grants_by_name.insert(name.clone(), grants.clone());
@@ -101,7 +96,10 @@ pub(crate) fn find(
             sources.display()
         );
     }
-    environments.plugin(&name)?;
+    let loaded = environments.plugin(&name)?.grants();
+    let servers = (loaded.environment.as_ref())
+        .map(PythonEnvironment::names)
+        .transpose()?;
     Ok(Found {
         environments,
         name,
@@ -112,9 +110,7 @@ pub(crate) fn find(
 /// True if a path holds environments in Python: a file, or a folder that contains a server.
 pub(crate) fn is_python(path: &Path) -> bool {
     if path.is_dir() {
-        let servers = PythonEnvironment {
-            servers: Some(path.to_owned()),
-        };
+        let servers = PythonEnvironment::new(path.to_owned());
         !path.join("plugin.toml").exists() && servers.has_servers()
     } else {
         path.is_file() && path.extension().is_some_and(|extension| extension == "py")

@@ -20,8 +20,8 @@ use rlf_sandbox::{ComponentInfo, InitMode, InstanceCost, Limits};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub(super) use self::quantity::grouped;
-use self::quantity::{bytes, limit};
+use self::quantity::limit;
+pub(super) use self::quantity::{bytes, grouped};
 use self::screen::{Screen, line};
 use super::signature::signature;
 use crate::display::printable;

@@ -19,7 +19,8 @@ type File = (String, &'static str);
 
 pub(super) fn run(new: &NewPlugin) -> anyhow::Result<ExitCode> {
     let name = checked_name(new)?;
-    let folder = new.folder.join(&new.name);
+    let parent = new.folder.clone().unwrap_or_default();
+    let folder = parent.join(&new.name);
     if folder.exists() {
         bail!(
             "{} exists already; choose another name, or another folder with --in DIR",
@@ -174,12 +175,9 @@ fn files(lang: NewLanguage, kind: NewKind, name: &str) -> Vec<File> {
 
 /// The commands to type next.
 fn next(new: &NewPlugin, folder: &Path, name: &str) -> Vec<String> {
-    let (plugins, folder) = (new.folder.display(), folder.display());
-    let plugins = if new.folder.as_os_str().is_empty() {
-        ".".to_owned()
-    } else {
-        plugins.to_string()
-    };
+    let plugins =
+        (new.folder.as_ref()).map_or_else(|| ".".into(), |folder| folder.display().to_string());
+    let folder = folder.display();
     let call = match new.kind {
         NewKind::Tool => {
             let tool = match new.lang {
@@ -206,13 +204,7 @@ fn next(new: &NewPlugin, folder: &Path, name: &str) -> Vec<String> {
         NewLanguage::Rust => vec![
             "rustup target add wasm32-wasip2        # once per machine".to_owned(),
             format!("cargo test --manifest-path {folder}/Cargo.toml"),
-            format!(
-                "cargo build --release --target wasm32-wasip2 --manifest-path {folder}/Cargo.toml"
-            ),
-            format!(
-                "cp {folder}/target/wasm32-wasip2/release/{}.wasm {folder}/{name}.wasm",
-                name.replace('-', "_")
-            ),
+            format!("rlf-host plugin build {folder}"),
             call,
         ],
     }

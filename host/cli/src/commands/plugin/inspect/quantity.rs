@@ -13,7 +13,8 @@ pub(super) fn limit(key: &str, value: &Value) -> String {
     }
 }
 
-pub(super) fn bytes(value: u64) -> String {
+/// Formats a number of bytes.
+pub(in super::super) fn bytes(value: u64) -> String {
     let exact = |unit: u64| value >= unit && value.is_multiple_of(unit);
     match value {
         _ if exact(1 << 20) => format!("{} MiB", grouped(value >> 20)),
