@@ -52,7 +52,14 @@ pub(crate) fn admit(
         grants.unsandboxed_host_directory = None;
         notices.push(changed(alias, &grants, component));
     }
-    gates(alias, manifest, &grants, component, trusted)?;
+    gates(
+        alias,
+        manifest,
+        &grants,
+        component,
+        script.is_some(),
+        trusted,
+    )?;
     data(alias, manifest, &grants, component, trusted)?;
     for gate in grants.gates.difference(&manifest.gates) {
         notices.push(format!(
@@ -95,18 +102,6 @@ fn kind_of_file(
              `environment.servers` of an interpreter",
         ));
     };
-    let mut gates = manifest.gates.iter();
-    if let Some(gate) = gates.find(|gate| !gate.is_behind_wasi()) {
-        return Err(LoadRefusal::new(
-            ProblemKind::Gates,
-            format!(
-                "a plugin in {} cannot use the gate `{}`",
-                file.language,
-                gate.as_str()
-            ),
-            "leave it out of plugin.toml, or write the plugin in Rust",
-        ));
-    }
     if grants.files.is_some() || grants.unsandboxed_host_directory.is_some() {
         return Err(LoadRefusal::new(
             ProblemKind::Grants,
@@ -183,10 +178,13 @@ fn gates(
     manifest: &PluginManifest,
     grants: &PluginGrants,
     component: &ComponentInfo,
+    is_script: bool,
     trusted: bool,
 ) -> Result<(), LoadRefusal> {
-    // The gates that it would use: those that it imports, and those that need no import of their own.
-    let asked_alone = manifest.gates.iter().filter(|gate| gate.is_behind_wasi());
+    // The gates that it would use: those that it imports, and those that need no import of their own. A source file needs
+    // none for any gate.
+    let needs_no_import = |gate: &&GateName| is_script || gate.is_behind_wasi();
+    let asked_alone = manifest.gates.iter().filter(needs_no_import);
     let imported: BTreeSet<GateName> = component
         .imports
         .iter()

@@ -244,17 +244,22 @@ pub fn ended_to_guest(ended: Ended) -> types::Ended {
     }
 }
 
+/// The kind of an error by its name in the contract, and its message.
+pub(crate) fn error_parts(error: &types::Error) -> (&'static str, &str) {
+    match error {
+        types::Error::InvalidArguments(message) => ("invalid-arguments", message),
+        types::Error::NotFound(message) => ("not-found", message),
+        types::Error::Denied(message) => ("denied", message),
+        types::Error::Exhausted(message) => ("exhausted", message),
+        types::Error::Unavailable(message) => ("unavailable", message),
+        types::Error::Cancelled => ("cancelled", ""),
+        types::Error::Internal(message) => ("internal", message),
+    }
+}
+
 /// Writes a guest's error in words, for logs.
 pub fn error_text(error: &types::Error) -> String {
-    let (kind, message) = match error {
-        types::Error::InvalidArguments(message) => ("invalid-arguments", message.as_str()),
-        types::Error::NotFound(message) => ("not-found", message.as_str()),
-        types::Error::Denied(message) => ("denied", message.as_str()),
-        types::Error::Exhausted(message) => ("exhausted", message.as_str()),
-        types::Error::Unavailable(message) => ("unavailable", message.as_str()),
-        types::Error::Cancelled => ("cancelled", ""),
-        types::Error::Internal(message) => ("internal", message.as_str()),
-    };
+    let (kind, message) = error_parts(error);
     let message: String = make_string_safe(message.chars().take(500).collect());
     if message.is_empty() {
         kind.into()

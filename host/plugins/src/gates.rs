@@ -2,6 +2,7 @@
 
 mod execute;
 mod http;
+mod json;
 mod nesting;
 mod tools;
 
@@ -32,7 +33,12 @@ pub fn closed_gates() -> Vec<Arc<dyn OpenGate>> {
         .map(|gate| Arc::new(gate) as Arc<dyn OpenGate>);
     let tools: Arc<dyn OpenGate> = Arc::new(tools::ToolsGate::open(&[]));
     let execute: Arc<dyn OpenGate> = Arc::new(execute::ExecuteGate::open(&[]));
-    http.chain([tools, execute]).collect()
+    http.chain([tools, execute, for_interpreter()]).collect()
+}
+
+/// The interface by which an interpreter sends requests to the gates that are open to the source file that it runs.
+pub(crate) fn for_interpreter() -> Arc<dyn OpenGate> {
+    Arc::new(json::JsonGates)
 }
 
 /// A mistake in the grants of a gate.

@@ -24,7 +24,7 @@
 //! | the tools of a plugin, their schemas and arguments | [`offered_tools`], [`schema`], [`arguments`] |
 //! | the end of a call, and the text that the model reads about it | [`outcome`] |
 //! | gates: ways out of the sandbox | [`gates`] |
-//! | the contract's types, and conversions to the host's | [`bindings`], [`convert`], [`safe_text`] |
+//! | the contract's types, and conversions to the host's | [`bindings`], [`convert`], [`guest_json`], [`safe_text`] |
 //! | the seed of a call, and its place in a trajectory | [`seed`], [`turn`] |
 //! | counts for metrics | [`counters`] |
 //! | full reports about plugins, for people | [`report`] |
@@ -63,6 +63,7 @@ pub mod files;
 pub mod follower;
 pub mod gates;
 pub mod grants;
+pub mod guest_json;
 mod job;
 pub mod kind;
 mod loading;

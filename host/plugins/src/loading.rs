@@ -2,15 +2,17 @@
 //! its tools are listed and checked.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rlf_sandbox::{
-    ComponentSource, Grants, InitMode, LoadError, LoadRequest, RealSources, Sandbox,
+    ComponentInfo, ComponentSource, Grants, InitMode, LoadError, LoadRequest, OpenGate,
+    RealSources, Sandbox,
 };
 use serde_json::Value;
 
-use crate::admission::admit;
+use crate::admission::{Admitted, admit};
 use crate::candidate::Candidate;
-use crate::gates;
+use crate::gates::{self, GateError};
 use crate::grants::PluginGrants;
 use crate::kind::Kinds;
 use crate::manifest::{GateName, PluginKind};
@@ -44,10 +46,7 @@ pub(crate) fn load(
         );
         problem(&path, LoadRefusal::new(ProblemKind::Component, what, ""))
     })?;
-    let imported = (info.imports)
-        .iter()
-        .filter_map(|import| GateName::from_import(import));
-    let gates = gates::open(imported, grants).map_err(|error| {
+    let gates = open_gates(&admitted, &info, script.is_some()).map_err(|error| {
         let mend = format!("correct [plugins.{alias}]; docs/plugins.md describes every key");
         let refusal = LoadRefusal::new(ProblemKind::Grants, error.to_string(), mend);
         problem(&path, refusal)
@@ -119,6 +118,29 @@ pub(crate) fn load(
         );
     }
     Ok(plugin)
+}
+
+/// The gates that are linked: those that a component imports, and those that a source file asks for.
+fn open_gates(
+    admitted: &Admitted,
+    info: &ComponentInfo,
+    is_script: bool,
+) -> Result<Vec<Arc<dyn OpenGate>>, GateError> {
+    let mut gates = if is_script {
+        let asked = admitted.grants.gates.iter().copied();
+        gates::open(
+            asked.filter(|gate| !gate.is_behind_wasi()),
+            &admitted.grants,
+        )?
+    } else {
+        let imports = info.imports.iter();
+        let imported = imports.filter_map(|import| GateName::from_import(import));
+        gates::open(imported, &admitted.grants)?
+    };
+    if is_script || admitted.kind == PluginKind::Interpreter {
+        gates.push(gates::for_interpreter());
+    }
+    Ok(gates)
 }
 
 /// The grants of a plugin, with the environment that is in its own file.

@@ -3,10 +3,10 @@
 
 use std::any::Any;
 
-use rlf_dialogue::tool::Ended;
 use rlf_interpreters::requests::LoadedFile;
 use rlf_plugins::bindings::{reward, types};
-use rlf_plugins::convert::{ended_to_guest, error_text};
+use rlf_plugins::convert::error_text;
+use rlf_plugins::guest_json::{content_to_json, ended_name};
 use rlf_plugins::plugin::{Exports, Plugin, ToolList};
 use rlf_plugins::problem::{LoadRefusal, ProblemKind};
 use rlf_sandbox::{BoxFuture, CallSpec, Stopped};
@@ -174,21 +174,14 @@ fn event(event: &reward::Event) -> Value {
         }}),
         reward::Event::Outcome(outcome) => json!({ "outcome": {
             "call_id": outcome.call_id,
-            "ended": ended(outcome.ended),
+            "ended": ended_name(outcome.ended),
             "content": outcome.observation.as_ref().map(|observation| {
-                observation.content.iter().map(part).collect::<Vec<_>>()
+                observation.content.iter().map(content_to_json).collect::<Vec<_>>()
             }),
             "step_reward": outcome.step_reward,
         }}),
         reward::Event::User(said) => json!({ "user": message(said) }),
     }
-}
-
-/// The name of the end of a call.
-fn ended(given: types::Ended) -> Option<&'static str> {
-    let mut all = Ended::ALL.into_iter();
-    all.find(|ended| ended_to_guest(*ended) == given)
-        .map(Ended::as_str)
 }
 
 fn message(message: &types::Message) -> Value {
@@ -199,17 +192,6 @@ fn message(message: &types::Message) -> Value {
             types::Role::Assistant => "assistant",
             types::Role::Tool => "tool",
         },
-        "content": message.content.iter().map(part).collect::<Vec<_>>(),
+        "content": message.content.iter().map(content_to_json).collect::<Vec<_>>(),
     })
-}
-
-/// A part of a message. Of an image, audio or a file, only the type is sent.
-fn part(content: &types::Content) -> Value {
-    match content {
-        types::Content::Text(text) => json!({ "text": text }),
-        types::Content::Structured(structured) => json!({ "structured": structured }),
-        types::Content::Image(blob) | types::Content::Audio(blob) | types::Content::File(blob) => {
-            json!({ "media_type": blob.media_type })
-        }
-    }
 }

@@ -551,7 +551,9 @@ fn for_plugins<'js>(ctx: &Ctx<'js>, state: &Rc<State>, native: &Object<'js>) -> 
         let data = host::data(&slot, &path, size as u64).map_err(|error| thrown(&ctx, error))?;
         TypedArray::<u8>::new(ctx, data)
     };
-    native.set("data", Function::new(ctx.clone(), data)?)
+    native.set("data", Function::new(ctx.clone(), data)?)?;
+    let ask = |kind: String, requests: String| host::ask(&kind, &requests);
+    native.set("ask", Function::new(ctx.clone(), ask)?)
 }
 
 /// The part of [`natives`] for files: each function returns a result, or an error code as a string.

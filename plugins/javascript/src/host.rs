@@ -4,10 +4,13 @@
 pub(crate) use crate::bindings::rlf::plugin::process::{monotonic_now, sleep, write};
 
 #[cfg(target_family = "wasm")]
+pub(crate) use crate::bindings::rlf::plugin::gates::ask;
+
+#[cfg(target_family = "wasm")]
 pub(crate) use self::slots::{data, entries, message};
 
 #[cfg(not(target_family = "wasm"))]
-pub(crate) use native::{data, entries, monotonic_now, sleep, write};
+pub(crate) use native::{ask, data, entries, monotonic_now, sleep, write};
 
 /// The files of data slots.
 #[cfg(target_family = "wasm")]
@@ -76,6 +79,19 @@ pub(crate) mod native {
 
     pub(crate) fn data(slot: &str, _path: &str, _size: u64) -> Result<Vec<u8>, String> {
         entries(slot).map(|_| b"fox".to_vec())
+    }
+
+    /// In a test, every tool shows the length of its requests, and other gates are closed.
+    pub(crate) fn ask(kind: &str, requests: &str) -> String {
+        match kind {
+            "tools.invoke" => {
+                let content = format!(r#"[{{"text":"{} bytes"}}]"#, requests.len());
+                format!(
+                    r#"[{{"ended":"ok","observation":{{"content":{content},"failed":false}}}}]"#
+                )
+            }
+            _ => r#"{"error":{"kind":"denied","message":"no"}}"#.to_owned(),
+        }
     }
 
     pub(crate) fn monotonic_now() -> u64 {

@@ -21,7 +21,7 @@ const SCRIPT: u8 = b'c';
 const MODULE: u8 = b'm';
 
 /// The modules that a plugin and its host's requests are made of, by name.
-const SDK: [(&str, &str); 5] = [
+const SDK: [(&str, &str); 6] = [
     (
         "rlf:index.js",
         include_str!("../../../sdk/javascript/lib/index.js"),
@@ -29,6 +29,10 @@ const SDK: [(&str, &str); 5] = [
     (
         "rlf:definitions.js",
         include_str!("../../../sdk/javascript/lib/definitions.js"),
+    ),
+    (
+        "rlf:gates.js",
+        include_str!("../../../sdk/javascript/lib/gates.js"),
     ),
     (
         "rlf:trajectories.js",

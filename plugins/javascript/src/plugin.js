@@ -1,6 +1,7 @@
 // A plugin that is a file: what `init` and the host's requests do. An ES module beside those of sdk/javascript.
 
 import { InvalidComment } from './definitions.js';
+import { GateError, gates } from './gates.js';
 import { registered } from './index.js';
 import * as requests from './requests.js';
 
@@ -13,6 +14,7 @@ export async function load({ native, remember }, text) {
     native.place(`/${name}`, code);
     remember(`/${name}`, code, 0);
   }
+  gates.ask = native.ask;
   registered.readers.push((slot) => new Map(native.entries(slot).map(([path, size]) => [path, native.data(slot, path, Number(size))])));
   try {
     requests.adopt(source, await import(`/${file}`));
@@ -37,10 +39,18 @@ export async function request(text) {
     const [what, given] = JSON.parse(text);
     return requests.wellFormed(JSON.stringify({ answer: await REQUESTS[what](...given) }));
   } catch (error) {
-    const kind = error instanceof requests.NotFound ? 'not-found' : isOutOfMemory(error) ? 'exhausted' : 'internal';
-    if (kind === 'internal') console.error(error);
-    return JSON.stringify({ error: { kind, message: kind === 'exhausted' ? 'the call used up its memory' : requests.describeError(error).toWellFormed() } });
+    const { kind, message } = failure(error);
+    if (kind === 'internal' || error instanceof GateError) console.error(error);
+    return JSON.stringify({ error: { kind, message: message.toWellFormed() } });
   }
+}
+
+/** The contract's error for an exception. */
+function failure(error) {
+  if (error instanceof requests.NotFound) return { kind: 'not-found', message: requests.describeError(error) };
+  if (error instanceof GateError) return { kind: error.kind, message: error.message };
+  if (isOutOfMemory(error)) return { kind: 'exhausted', message: 'the call used up its memory' };
+  return { kind: 'internal', message: requests.describeError(error) };
 }
 
 const REQUESTS = {

@@ -216,6 +216,23 @@ export function crash() { return nothing.there; }
 export function hang() { return new Promise(() => {}); }
 ";
 
+#[test]
+fn a_plugin_reaches_its_gates() {
+    let source = r"
+        import { callTool, fetch } from 'rlf';
+        /** @tool */
+        export function reach() { return callTool('other', {}).text; }
+        /** @tool */
+        export function get() { return fetch('https://a').text(); }
+    ";
+    let engine = plugin(source).unwrap();
+    let (_, reached) = asked(engine, "reach", "{}");
+    assert!(reached.contains("34 bytes"), "{reached}");
+    let (_, refused) = asked(engine, "get", "{}");
+    assert_eq!(refused, r#"{"error":{"kind":"denied","message":"no"}}"#);
+    _ = printed();
+}
+
 fn plugin(source: &str) -> Result<&'static Engine, String> {
     let engine = Engine::new().unwrap();
     let config = format!(

@@ -6,7 +6,7 @@ import sys
 import rlf_driver
 from wit_world import exports
 from wit_world.exports import interpreter as interpreter_types
-from wit_world.imports import code, data, process
+from wit_world.imports import code, data, gates, process
 
 import interpreter
 import memory
@@ -57,6 +57,7 @@ class Host:
 
     write = staticmethod(process.write)
     exit = staticmethod(process.exit)
+    ask = staticmethod(gates.ask)
 
     @staticmethod
     def entries(slot):

@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 
+import { gates } from './gates.js';
 import { registered } from './index.js';
 import { adopt, begin, call, describe, grade } from './requests.js';
 
@@ -10,11 +11,16 @@ import { adopt, begin, call, describe, grade } from './requests.js';
  * Loads the file of a plugin. One process loads one plugin.
  *
  * @param file Its path.
- * @param options `config`: what `init` is given. `data`: files by data slot and path, as text or bytes.
+ * @param options `config`: what `init` is given. `data`: files by data slot and path, as text or bytes. `tools(name, arguments)`,
+ * `programs(program)` and `requests(request)` answer as through the gates. A tool's answer may be text or JSON, and a program's the
+ * text that it printed.
  * @returns `tools`, the definitions that a model reads; `call(tool, values, facts)`, an observation as `{text, failed,
  * metrics, content}`; and `grade(task, trajectories, grading)`, a score or an `Error` for each trajectory.
  */
-export async function load(file, { config = {}, data = {} } = {}) {
+export async function load(file, { config = {}, data = {}, tools, programs, requests } = {}) {
+  if (tools !== undefined) gates.standIns.set('tools.invoke', ([name, values]) => resultOf(tools(name, values)));
+  if (programs !== undefined) gates.standIns.set('execute.run', (program) => reportOf(programs(program)));
+  if (requests !== undefined) gates.standIns.set('http.fetch', requests);
   registered.readers.push((slot) => {
     if (!Object.hasOwn(data, slot)) throw new Error(`there is no data slot ${JSON.stringify(slot)}`);
     const files = Object.entries(data[slot]).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -36,6 +42,16 @@ export async function load(file, { config = {}, data = {} } = {}) {
       return scores.map((score) => ('error' in score ? new Error(score.error) : Object.fromEntries(score.terms)));
     },
   };
+}
+
+function resultOf(shown) {
+  if (typeof shown === 'string') return { ended: 'ok', text: shown, structured: [] };
+  return 'ended' in shown ? shown : { ended: 'ok', text: JSON.stringify(shown), structured: [shown] };
+}
+
+function reportOf(report) {
+  if (typeof report !== 'string') return report;
+  return { ended: 'ok', outcome: 'completed', exitCode: null, exception: null, stdout: report, stderr: '', files: {}, cpuUs: 0 };
 }
 
 function taskOf({ id = 'test', source = 'test', prompt = [], reference = null, extra = {} }) {

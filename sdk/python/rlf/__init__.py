@@ -16,11 +16,28 @@ The same file runs natively, in a test (see `rlf.testing`), and in the sandbox.
 | `@rlf.tool`, and what a tool may return | `tools`, `observations` |
 | `@rlf.reward`, and what it is given | `rewards`, `trajectories` |
 | `@rlf.init`, and data that the operator binds | `setup` |
+| other tools, programs and HTTP, through gates | `gates` |
 | from annotations to a JSON Schema, and from JSON to values | `schemas` |
 | tests | `testing` |
 """
 
 from .errors import Failure, InvalidPlugin
+from .gates import (
+    GateError,
+    Program,
+    Report,
+    Request,
+    Response,
+    Secret,
+    ToolResult,
+    call_tool,
+    call_tools,
+    fetch,
+    fetch_all,
+    list_tools,
+    run_program,
+    run_programs,
+)
 from .observations import Image, Observation
 from .rewards import Terms, reward
 from .setup import data, init
@@ -41,6 +58,7 @@ __all__ = [
     "Call",
     "Context",
     "Failure",
+    "GateError",
     "Grading",
     "Image",
     "InvalidPlugin",
@@ -48,13 +66,26 @@ __all__ = [
     "Message",
     "Observation",
     "Outcome",
+    "Program",
+    "Report",
+    "Request",
+    "Response",
+    "Secret",
     "Task",
     "Terms",
+    "ToolResult",
     "Trajectory",
     "Turn",
     "Verdict",
+    "call_tool",
+    "call_tools",
     "data",
+    "fetch",
+    "fetch_all",
     "init",
+    "list_tools",
     "reward",
+    "run_program",
+    "run_programs",
     "tool",
 ]

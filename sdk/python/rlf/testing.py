@@ -14,13 +14,13 @@ import dataclasses
 import json
 from typing import Any
 
-from . import rewards, setup, tools
+from . import gates, rewards, setup, tools
 from .errors import Failure
 from .observations import part
 from .setup import bind
 from .trajectories import Call, Grading, MalformedCall, Message, Outcome, Task, Trajectory, Turn
 
-__all__ = ["TrajectoryBuilder", "bind", "call", "context", "forget", "grade", "init", "schema", "task", "trajectory"]
+__all__ = ["TrajectoryBuilder", "answer_programs", "answer_requests", "answer_tools", "bind", "call", "context", "forget", "grade", "init", "schema", "task", "trajectory"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,9 +41,41 @@ def init(config=None):
     setup.initialise(config or {})
 
 
+def answer_tools(function):
+    """Has `function(name, arguments)` answer calls of other tools, as through the gate `tools`. It returns what the tool would show,
+    text or JSON, or a `rlf.ToolResult`, or raises `rlf.GateError`."""
+
+    def answered(request):
+        name, arguments = request
+        shown = function(name, json.loads(json.dumps(arguments)))
+        if isinstance(shown, gates.ToolResult):
+            return shown
+        if isinstance(shown, str):
+            return gates.ToolResult("ok", shown)
+        return gates.ToolResult("ok", json.dumps(shown), [shown])
+
+    gates.stand_in("tools.invoke", answered)
+
+
+def answer_programs(function):
+    """Has `function(program)` run programs, as through the gate `execute`. It returns a `rlf.Report`, or what was printed."""
+
+    def answered(program):
+        report = function(program)
+        return gates.Report("ok", "completed", report) if isinstance(report, str) else report
+
+    gates.stand_in("execute.run", answered)
+
+
+def answer_requests(function):
+    """Has `function(request)` answer HTTP requests, as through the gate `http`. It returns a `rlf.Response`."""
+    gates.stand_in("http.fetch", function)
+
+
 def forget():
-    """Forgets every tool, reward and data slot, so that a test can load another file."""
+    """Forgets every tool, reward, data slot and answer, so that a test can load another file."""
     setup.forget()
+    gates.forget()
     tools.registered().clear()
     rewards.registered().clear()
 

@@ -196,14 +196,19 @@ def _text(content):
     return "".join(part.get("text", part.get("structured", "")) or f"[{part['media_type']}]" for part in content)
 
 
+def text_and_structured(content):
+    """The text that a model reads of parts of an observation, and the parts that are JSON, parsed."""
+    if content is None:
+        return None, []
+    return _text(content), [json.loads(part["structured"]) for part in content if "structured" in part]
+
+
 def _event(given):
     if turn := given.get("turn"):
         calls = [Call(call["call_id"], call["name"], json.loads(call["arguments"])) for call in turn["calls"]]
         malformed = [MalformedCall(**one) for one in turn["malformed"]]
         return Turn(turn["text"], turn["reasoning"], turn["visible"], calls, malformed, turn["tokens"])
     if outcome := given.get("outcome"):
-        content = outcome["content"]
-        structured = [json.loads(part["structured"]) for part in content or () if "structured" in part]
-        text = None if content is None else _text(content)
+        text, structured = text_and_structured(outcome["content"])
         return Outcome(outcome["call_id"], outcome["ended"], text, structured, outcome["step_reward"])
     return message_from(given["user"])

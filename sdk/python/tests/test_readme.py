@@ -39,8 +39,16 @@ class Readme(unittest.TestCase):
         (test,) = examples("def test_")
         executed(test, "test_dice").test_no_dice_is_a_failure_that_says_why()
 
+    def test_the_reward_that_runs_programs(self):
+        (runs,) = examples("def runs(")
+        executed(runs, "runs")
+        testing.answer_tools(lambda name, arguments: "42")
+        testing.answer_programs(lambda program: "42\n")
+        terms = testing.grade(testing.task("42"), testing.trajectory().answered("print(6 * 7)"))
+        self.assertEqual(terms, {"runs": 1.0, "right": 1.0})
+
     def test_the_reward(self):
-        (right,) = examples("@rlf.reward")
+        (right,) = examples("def right(")
         executed(right, "right")
         answered = testing.trajectory().answered("4")
         self.assertEqual(testing.grade(testing.task("4"), answered), {"right": 1.0})

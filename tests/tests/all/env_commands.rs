@@ -30,6 +30,44 @@ fn the_environments_that_come_with_the_project_keep_their_promises() {
     }
 }
 
+/// The environment class of docs/environments.md.
+fn guess() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let docs = Host::new().root().join("docs/environments.md");
+    let docs = fs::read_to_string(docs).expect("can be read");
+    let class = docs
+        .split("```")
+        .find(|example| example.contains("class Guess:"))
+        .and_then(|example| example.strip_prefix("python\n"))
+        .expect("the page has the class");
+    fs::write(folder.path().join("Guess.py"), class).expect("can be written");
+    folder
+}
+
+#[test]
+fn an_environment_class_of_trl_is_played_unchanged() {
+    let folder = guess();
+    let file = folder.path().join("Guess.py");
+    let task = r#"{"servers": {"Guess": {"low": 5, "high": 5}}}"#;
+    let arguments = ["try", file.to_str().expect("a plain name"), "--task", task];
+    let commands =
+        "guess {\"number\": 1}\nverify {}\nguess {\"number\": 5}\nverify {}\nundo\nverify {}\n";
+    let played = env(&Host::new(), &arguments, commands);
+    let lines: Vec<&str> = played.succeeded().stdout.lines().collect();
+    let expected = [
+        "user: Guess a number from 5 to 5.",
+        "too low",
+        "no success, score 0: get_reward of Guess: 0",
+        "right",
+        "  ~ Guess.is_found: false -> true",
+        "success, score 1: get_reward of Guess: 1",
+        "  ~ Guess.is_found: true -> false",
+        "undone: guess {\"number\":5}",
+        "no success, score 0: get_reward of Guess: 0",
+    ];
+    assert_eq!(lines, expected);
+}
+
 #[test]
 fn an_environment_is_played_by_hand_from_a_pipe() {
     let commands = "\

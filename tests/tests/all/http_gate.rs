@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Answers `requests` requests on the loopback interface with the request itself.
-fn echo(requests: usize) -> u16 {
+pub(crate) fn echo(requests: usize) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port of the loopback");
     let port = listener.local_addr().expect("is bound").port();
     thread::spawn(move || {

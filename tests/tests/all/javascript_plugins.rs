@@ -214,7 +214,7 @@ fn a_file_that_cannot_be_a_plugin_is_refused_with_its_line() {
     plugins.write("gate/plugin.toml", "gates = [\"http\"]\n");
     plugins
         .plugin(&["inspect", "gate"])
-        .refused_with(&["a plugin in JavaScript cannot use the gate `http`"]);
+        .refused_with(&["it asks for `http`, which nobody granted"]);
 }
 
 #[test]

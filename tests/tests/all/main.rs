@@ -8,6 +8,7 @@ mod conformance;
 mod doctor;
 mod env_commands;
 mod families;
+mod file_gates;
 mod files;
 mod forge_commands;
 mod forge_rows;

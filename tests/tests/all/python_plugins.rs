@@ -294,7 +294,7 @@ fn a_file_that_cannot_be_a_plugin_is_refused_with_its_line() {
             "stars.py",
             "stars.py:2: f: `*` and `**` parameters have no schema",
         ),
-        ("gates", "a plugin in Python cannot use the gate `http`"),
+        ("gates", "it asks for `http`, which nobody granted"),
         ("kind", "a file in Python is a tool or a reward"),
     ] {
         plugins.check(file).refused_with(&[said]);

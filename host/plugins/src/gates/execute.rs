@@ -30,7 +30,7 @@ mod bindings {
     });
 }
 
-use bindings::rlf::plugin::execute as wit;
+pub(super) use bindings::rlf::plugin::execute as wit;
 
 /// Access to the interpreters that the grants name.
 pub(crate) struct ExecuteGate {
@@ -61,7 +61,7 @@ impl HasData for HasExecute {
     type Data<'a> = View<'a>;
 }
 
-struct View<'a>(&'a mut State);
+pub(super) struct View<'a>(pub(super) &'a mut State);
 
 impl View<'_> {
     fn open(&self) -> Option<(Arc<[String]>, Arc<Nesting>)> {

@@ -21,7 +21,7 @@ mod bindings {
     });
 }
 
-use bindings::rlf::plugin::http as wit;
+pub(super) use bindings::rlf::plugin::http as wit;
 
 /// Access to the hosts that the grants name.
 pub(crate) struct HttpGate {
@@ -52,7 +52,7 @@ impl HasData for HasHttp {
     type Data<'a> = View<'a>;
 }
 
-struct View<'a>(&'a mut State);
+pub(super) struct View<'a>(pub(super) &'a mut State);
 
 impl View<'_> {
     /// The fetches of this call, counted together.

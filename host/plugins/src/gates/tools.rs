@@ -27,7 +27,7 @@ mod bindings {
     });
 }
 
-use bindings::rlf::plugin::tools as wit;
+pub(super) use bindings::rlf::plugin::tools as wit;
 
 /// Access to the tools that the grants name.
 pub(crate) struct ToolsGate {
@@ -58,7 +58,7 @@ impl HasData for HasTools {
     type Data<'a> = View<'a>;
 }
 
-struct View<'a>(&'a mut State);
+pub(super) struct View<'a>(pub(super) &'a mut State);
 
 impl View<'_> {
     /// The names of the open tools, and the context of this call. `None` if no tool can be called from here.

@@ -1,4 +1,4 @@
-// What the module asks of the host: the interfaces `process` and `data` of wit, and nothing else.
+// What the module asks of the host: the interfaces `process`, `data` and `gates` of wit, and nothing else.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -28,4 +28,10 @@ static inline bool host_read(const char *slot, size_t slot_length, const char *p
                              uint32_t length, interpreter_plugin_list_u8_t *data, host_error_t *error) {
     interpreter_plugin_string_t name = { (uint8_t *)slot, slot_length }, file = { (uint8_t *)path, path_length };
     return rlf_plugin_data_read(&name, &file, offset, length, data, error);
+}
+
+static inline void host_ask(const char *kind, size_t kind_length, const char *requests, size_t length,
+                            interpreter_plugin_string_t *answers) {
+    interpreter_plugin_string_t name = { (uint8_t *)kind, kind_length }, text = { (uint8_t *)requests, length };
+    rlf_plugin_gates_ask(&name, &text, answers);
 }

@@ -105,11 +105,23 @@ static PyObject *module_read(PyObject *self, PyObject *args) {
     return bytes;
 }
 
+static PyObject *module_ask(PyObject *self, PyObject *args) {
+    const char *kind, *requests;
+    Py_ssize_t kind_length, length;
+    if (!PyArg_ParseTuple(args, "s#s#", &kind, &kind_length, &requests, &length)) return NULL;
+    interpreter_plugin_string_t answers;
+    host_ask(kind, (size_t)kind_length, requests, (size_t)length, &answers);
+    PyObject *text = PyUnicode_DecodeUTF8((const char *)answers.ptr, (Py_ssize_t)answers.len, "strict");
+    interpreter_plugin_string_free(&answers);
+    return text;
+}
+
 static PyMethodDef methods[] = {
     { "write", (PyCFunction)(void (*)(void))module_write, METH_FASTCALL, "process.write" },
     { "exit", module_exit, METH_O, "process.exit" },
     { "entries", module_entries, METH_O, "data.entries" },
     { "read", module_read, METH_VARARGS, "data.read" },
+    { "ask", module_ask, METH_VARARGS, "gates.ask" },
     { NULL },
 };
 

@@ -1,11 +1,8 @@
-"""Files of tools, each executed once as a module of its own."""
+"""Environments in EnvFactory's format: a FastMCP with the tools, and an object with the state."""
 
 import copy
-import linecache
-import sys
 import types
 
-from mcp.server.fastmcp import FastMCP
 from mcp.server.fastmcp.exceptions import ToolError, UnknownTool, out_of_memory
 
 from .answers import INVALID, Refused, described, encoded
@@ -40,8 +37,10 @@ class Server:
     def api(self):
         return None if self.api_name is None else getattr(self.module, self.api_name, None)
 
-    def load_scenario(self, scenario):
-        """Puts the server into a state; raises whatever the file does."""
+    def begin(self, scenario):
+        """Puts the server into a state, unless `scenario` is None; raises whatever the file does. Returns no message."""
+        if scenario is None:
+            return
         if self.api is not None:
             self.api.load_scenario(copy.deepcopy(scenario))
         elif LOAD in self.fastmcp.tools:
@@ -49,7 +48,7 @@ class Server:
         else:
             raise Refused(INVALID, f"server {self.name!r} has no load_scenario, so a task cannot give it a scenario")
 
-    def save_scenario(self):
+    def state(self):
         """Its state, as the file tells it."""
         if self.api is not None:
             return plain(self.api.save_scenario())
@@ -57,8 +56,9 @@ class Server:
             return plain(self.fastmcp.tools[SAVE].fn())
         return {}
 
-    def call(self, tool, arguments):
+    def call(self, name, arguments):
         """`(text, failed)`."""
+        tool = name[len(self.name) + 1 :]
         try:
             return ",".join(self.fastmcp.call(tool, arguments)), False
         except UnknownTool:
@@ -70,6 +70,10 @@ class Server:
                 raise
             # Exits of the program end the tool's call, not the session.
             return f"Error executing tool {tool}: {described(fault)}", True
+
+    def reward(self):
+        """No reward of its own: `verify` compares states."""
+        return None
 
 
 def plain(value):
@@ -99,55 +103,3 @@ def api_name(module):
             if callable(getattr(value, LOAD, None)) and callable(getattr(value, SAVE, None)):
                 return name
     return None
-
-
-def module_name(server, file):
-    """The name that the file's module has: the file's own, unless that is taken."""
-    stem = file.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".py")
-    taken = stem in sys.modules or stem in sys.stdlib_module_names or not stem.isidentifier()
-    return f"environment_{server}" if taken else stem
-
-
-def executed(server, source, file):
-    """The `Server` that a file makes; refuses with the file, the line and the exception."""
-    module = types.ModuleType(module_name(server, file))
-    module.__file__ = file
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    before = len(FastMCP.made)
-    sys.modules[module.__name__] = module
-    try:
-        exec(compile(source, file, "exec", dont_inherit=True), vars(module))
-    except BaseException as fault:
-        del sys.modules[module.__name__]
-        del FastMCP.made[before:]
-        raise Refused(INVALID, f"{where(fault, file)}: {described(fault)}{hint(fault)}") from None
-    made = [value for value in vars(module).values() if isinstance(value, FastMCP)] or FastMCP.made[before:]
-    if not made:
-        del sys.modules[module.__name__]
-        raise Refused(INVALID, f"{file}: makes no FastMCP; write `mcp = FastMCP(name={server!r})` and `@mcp.tool()`")
-    return Server(server, module, made[0])
-
-
-def unloaded(server):
-    """Forgets what `executed` made."""
-    del sys.modules[server.module.__name__]
-    linecache.cache.pop(server.module.__file__, None)
-    FastMCP.made.remove(server.fastmcp)
-
-
-def where(fault, file):
-    """`file:line`, of the innermost line of the file that the exception passed."""
-    line = fault.lineno if isinstance(fault, SyntaxError) and fault.filename == file else None
-    trace = fault.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return file if line is None else f"{file}:{line}"
-
-
-def hint(fault):
-    """Advice about a module that the sandbox does not have."""
-    if isinstance(fault, ImportError) and fault.name and not fault.name.startswith(("pydantic", "mcp")):
-        return f"; the sandbox has the standard library, pydantic and mcp, but neither a network nor {fault.name!r}"
-    return ""

@@ -10,7 +10,7 @@ from . import snapshots
 from .answers import EXHAUSTED, INTERNAL, INVALID, NOT_FOUND, Refused, canonical, clean, decoded, described, encoded, error
 from .comparison import difference
 from .functions import functions_of
-from .servers import executed, unloaded
+from .loading import executed, unloaded
 
 
 # The host's text when a user played by a model has left.
@@ -45,7 +45,10 @@ class Session:
         """Tool name to its encoded description, in the order of the files; only the allowed ones if the task says so."""
         found = {}
         for name in self.servers:
-            found.update(self.loaded[name].encoded)
+            tools = self.loaded[name].encoded
+            if both := sorted(found.keys() & tools.keys()):
+                raise Refused(INVALID, f"two servers of the task have a tool {both[0]!r}")
+            found.update(tools)
         found.update((name, encoded(function.tool)) for name, function in self.functions.items())
         if allowed is None:
             return found
@@ -57,18 +60,20 @@ class Session:
         return {name: text for name, text in found.items() if name in set(allowed)}
 
     def begin(self):
-        """Puts every server into its scenario."""
+        """Puts every server into its scenario. Returns the texts that the model begins with."""
+        said = []
         for name, scenario in self.servers.items():
-            if scenario is None:
-                continue
             try:
-                self.loaded[name].load_scenario(scenario)
+                text = self.loaded[name].begin(scenario)
+                if text is not None:
+                    said.append(clean(text))
             except Refused:
                 raise
             except BaseException as fault:
                 if out_of_memory(fault):
                     raise
-                raise Refused(INVALID, f"load_scenario of {name!r} failed: {described(fault)}") from None
+                raise Refused(INVALID, f"{name!r} could not be put into the task's scenario: {described(fault)}") from None
+        return said
 
     def call(self, name, arguments):
         """`(text, failed)`."""
@@ -78,19 +83,23 @@ class Session:
             return self.functions[name].call(arguments)
         # A server's own name may contain a dash.
         server = next(known for known in self.servers if name in self.loaded[known].tools)
-        tool = name[len(server) + 1 :]
-        return self.loaded[server].call(tool, arguments)
+        return self.loaded[server].call(name, arguments)
 
     def state(self):
         found = {}
         for name in self.servers:
             try:
-                found[name] = self.loaded[name].save_scenario()
+                found[name] = self.loaded[name].state()
             except BaseException as fault:
                 if out_of_memory(fault):
                     raise
-                raise Refused(INTERNAL, f"save_scenario of {name!r} failed: {described(fault)}") from None
+                raise Refused(INTERNAL, f"the state of {name!r} cannot be read: {described(fault)}") from None
         return found
+
+    def rewards(self):
+        """What the servers say of themselves, by name; those that say nothing are left out."""
+        found = {name: self.loaded[name].reward() for name in self.servers}
+        return {name: reward for name, reward in found.items() if reward is not None}
 
 
 _SERVERS = {}
@@ -159,13 +168,13 @@ def forget():
 
 @answered
 def open(task_json, seed):
-    """Begins the session. Answers its tools and the messages it begins with, of which there are none."""
+    """Begins the session. Answers its tools and the messages it begins with."""
     global _SESSION
     session = Session(decoded(task_json, "the task"), seed, _SERVERS)
     random.seed(seed)
-    session.begin()
+    messages = [{"role": "user", "content": text} for text in session.begin()]
     _SESSION = session
-    return '{"tools":[' + ",".join(session.tools.values()) + '],"messages":[]}'
+    return started(session, messages)
 
 
 @answered
@@ -215,21 +224,32 @@ def restore(text):
     session = Session(given["task"], given.get("seed"), _SERVERS)
     snapshots.put_back(session, given)
     _SESSION = session
-    return '{"tools":[' + ",".join(session.tools.values()) + '],"messages":[]}'
+    return started(session, [])
+
+
+def started(session, messages):
+    """The tools of a session, which are encoded already, and its messages."""
+    return '{"tools":[' + ",".join(session.tools.values()) + '],"messages":' + encoded(messages) + "}"
 
 
 @answered
 def verify(answer, reference_json):
-    """The share of the reference's servers whose state is the reference's. Changes nothing."""
+    """The share of the reference's servers whose state is the reference's. Without a state in it, the mean of what the servers
+    say of themselves. Changes nothing."""
     reference = decoded(reference_json, "the reference")
     wanted = reference.get("state")
-    if not isinstance(wanted, dict) or not wanted:
-        raise Refused(INVALID, 'the reference has to have a "state" of at least one server')
     before = random.getstate()
     try:
+        rewards = current().rewards() if wanted is None else {}
         found = json.loads(canonical(current().state()))
     finally:
         random.setstate(before)
+    if rewards:
+        score = sum(rewards.values()) / len(rewards)
+        reason = ", ".join(f"get_reward of {name}: {reward:g}" for name, reward in rewards.items())
+        return encoded({"success": score == 1, "score": score, "reason": reason})
+    if not isinstance(wanted, dict) or not wanted:
+        raise Refused(INVALID, 'the reference has to have a "state" of at least one server')
     faults = []
     for name in sorted(wanted):
         fault = f"server {name} is not part of the task" if name not in found else difference(found[name], wanted[name])

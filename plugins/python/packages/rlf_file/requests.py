@@ -10,7 +10,7 @@ import traceback
 import types
 
 import rlf
-from rlf import rewards, setup, tools
+from rlf import gates, rewards, setup, tools
 from rlf.observations import part
 from rlf.trajectories import task_from, trajectory_from
 
@@ -27,12 +27,14 @@ class Failure(str):
 
 
 def connect(host):
-    """Reads data slots from the host: `entries(slot)` lists paths and sizes, `read(slot, path, offset, length)` reads."""
+    """Reads data slots from the host: `entries(slot)` lists paths and sizes, `read(slot, path, offset, length)` reads. `ask(kind,
+    requests)` carries out requests to gates."""
 
     def files(slot):
         return {path: b"".join(_pieces(host, slot, path, size)) for path, size in host.entries(slot)}
 
     setup.read_with(files)
+    gates.ask_with(host.ask)
 
 
 def _pieces(host, slot, path, size):
@@ -58,8 +60,15 @@ def load(given):
     except BaseException as fault:
         return _error(_INVALID, f"{_place(fault, given['file'])}: {_described(fault)}{_hint(fault)}")
     if not tools.registered() and not rewards.registered():
-        return _error(_INVALID, f"{given['file']}: no function has @rlf.tool or @rlf.reward")
+        hint = "; a class with `reset` is an environment: docs/environments.md" if _has_environment(module) else ""
+        return _error(_INVALID, f"{given['file']}: no function has @rlf.tool or @rlf.reward{hint}")
     return "{}"
+
+
+def _has_environment(module):
+    """Whether a file has an environment class, as TRL's."""
+    classes = (value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__)
+    return any(callable(getattr(cls, "reset", None)) for cls in classes)
 
 
 def execute(source, file):
@@ -123,6 +132,9 @@ def call(name, arguments, context):
         return _encoded({"content": [{"text": str(failed)}], "failed": True, "metrics": []})
     except MemoryError:
         return _error(_EXHAUSTED, "the call used up its memory")
+    except rlf.GateError as refused:
+        _print(refused)
+        return _error(refused.kind, refused.message)
     except BaseException as fault:
         return _bug(fault)
 

@@ -9,6 +9,7 @@ import textwrap
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
+PATH = os.pathsep.join([str(HERE.parent), str(HERE.parents[3] / "sdk/python")])
 
 SHOP = '''
 import random
@@ -128,7 +129,7 @@ def image(*calls, load=None, hashes="0"):
     load = json.dumps(load or {"servers": {"Shop": {"source": SHOP, "file": "Shop.py"}}})
     done = subprocess.run(
         [sys.executable, "-c", DRIVER], input=json.dumps([["load", load], *calls]), capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONHASHSEED": hashes, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": PATH, "PYTHONHASHSEED": hashes, "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
     if done.returncode:
         raise AssertionError(done.stderr)
@@ -212,7 +213,10 @@ class Servers(unittest.TestCase):
             ("x = 1\nimport requests_of_nobody\n", "Bad.py:2: ModuleNotFoundError: No module named 'requests_of_nobody'"),
             ("def f(:\n", "Bad.py:1: SyntaxError"),
             ("import sys\nsys.exit(3)\n", "Bad.py:2: SystemExit: 3"),
-            ("x = 1\n", "Bad.py: makes no FastMCP"),
+            ("x = 1\n", "Bad.py: makes no FastMCP, and has no class with `reset`"),
+            ("class A:\n  def reset(self): ...\nclass B:\n  def reset(self): ...\n", "2 classes with `reset`: A, B"),
+            ("class A:\n  def reset(self): ...\n", "Bad.py: A has no tool"),
+            ("class A:\n  def __init__(self): 1 / 0\n  def reset(self): ...\n", "A cannot be made: ZeroDivisionError"),
         ):
             answer = json.loads(image(load={"servers": {"Bad": {"source": source, "file": "Bad.py"}}})[0])
             self.assertIn(text, answer["error"]["message"])
@@ -464,6 +468,101 @@ class Functions(unittest.TestCase):
         self.assertEqual(self.answers("clean", "def f():\n    raise SystemExit(1)", "f")["text"], "error: SystemExit: 1")
 
 
+GUESS = '''
+import random
+
+
+class Base:
+    def reset(self, low: int = 1, high: int = 10, **row):
+        self.secret = random.randint(low, high)
+        self.tries = []
+        self.dice = random.Random(low)
+        return f"Guess a number from {low} to {high}."
+
+    def get_reward(self) -> float:
+        return 1.0 if self.secret in self.tries else 0.0
+
+
+class Guess(Base):
+    """A number to guess."""
+
+    def guess(self, number: int) -> str:
+        """
+        Guesses the number.
+
+        Args:
+            number: The guess.
+
+        Returns:
+            How it compares.
+        """
+        self.tries.append(number)
+        if number == self.secret:
+            return "right"
+        raise ValueError("too low" if number < self.secret else "too high")
+
+    async def hint(self) -> dict:
+        """Tells something."""
+        return {"even": self.secret % 2 == 0}
+
+    def look(self):
+        """Shows a picture."""
+        return [{"type": "image", "image": b""}, {"type": "text", "text": "a box"}]
+
+    def _hidden(self):
+        pass
+'''
+GUESS_FILE = {"servers": {"Guess": {"source": GUESS, "file": "Guess.py"}}}
+
+
+class TrlClasses(unittest.TestCase):
+    def asked(self, *calls, row=None, seed=7):
+        task = {"servers": {"Guess": row}}
+        return [json.loads(answer) for answer in image(["open", json.dumps(task), seed], *calls, load=GUESS_FILE)[1:]]
+
+    def test_reset_takes_the_row_and_begins_the_conversation(self):
+        opened, state = self.asked(["state"], row={"low": 5, "high": 5, "answer": "x"})
+        self.assertEqual(opened["messages"], [{"role": "user", "content": "Guess a number from 5 to 5."}])
+        # The generator has no form in JSON.
+        self.assertEqual(state, {"Guess": {"secret": 5, "tries": []}})
+        self.assertEqual(self.asked(row=None)[0]["messages"][0]["content"], "Guess a number from 1 to 10.")
+
+    def test_public_methods_are_tools_of_their_own_names(self):
+        tools = {tool["name"]: tool for tool in self.asked()[0]["tools"]}
+        self.assertEqual(list(tools), ["guess", "hint", "look"])
+        self.assertEqual(tools["guess"]["description"], "Guesses the number.")
+        properties = {"number": {"type": "integer", "description": "The guess."}}
+        self.assertEqual(tools["guess"]["input_schema"]["properties"], properties)
+
+    def test_results_and_exceptions_are_shown_as_trl_shows_them(self):
+        _, wrong, right, hint, look, bad = self.asked(
+            call("guess", number=4), call("guess", number=5), call("hint"), call("look"), call("guess", no=1), row={"low": 5, "high": 5}
+        )
+        self.assertEqual(wrong, {"text": "{'error': 'too low'}", "failed": True})
+        self.assertEqual(right, {"text": "right", "failed": False})
+        self.assertEqual(hint, {"text": "{'even': False}", "failed": False})
+        self.assertEqual(look, {"text": "a box", "failed": False})
+        self.assertIn("unexpected keyword argument 'no'", bad["text"])
+
+    def test_the_reward_of_the_class_is_the_verdict(self):
+        verify = ["verify", None, "{}"]
+        _, before, _, after = self.asked(verify, call("guess", number=5), verify, row={"low": 5, "high": 5})
+        self.assertEqual(before, {"success": False, "score": 0.0, "reason": "get_reward of Guess: 0"})
+        self.assertEqual((after["success"], after["score"]), (True, 1.0))
+        state = ["verify", None, json.dumps({"state": {"Guess": {"secret": 5, "tries": []}}})]
+        self.assertTrue(self.asked(state, row={"low": 5, "high": 5})[1]["success"])
+        odd = {"servers": {"Guess": {"source": GUESS.replace("1.0 if", "2.0 if"), "file": "Guess.py"}}}
+        task = json.dumps({"servers": {"Guess": {"low": 5, "high": 5}}})
+        answer = image(["open", task, 1], call("guess", number=5), verify, load=odd)[3]
+        self.assertIn("get_reward of 'Guess' returned 2.0", json.loads(answer)["error"]["message"])
+
+    def test_a_snapshot_continues_elsewhere(self):
+        _, _, snapshot = image(["open", json.dumps({"servers": {"Guess": {}}}), 3], ["snapshot"], load=GUESS_FILE)
+        _, _, state, hint = image(["restore", snapshot], ["state"], call("hint"), load=GUESS_FILE)
+        _, _, expected, same = image(["open", json.dumps({"servers": {"Guess": {}}}), 3], ["state"], call("hint"), load=GUESS_FILE)
+        self.assertEqual((state, hint), (expected, same))
+
+
 class Errors(unittest.TestCase):
     def test_memory_that_is_used_up_is_an_error_in_words(self):
         found = json.loads(opened(["call", "Shop-leave", '{"how": "memory"}'])[0])
@@ -511,7 +610,7 @@ def run(program):
     """What a program prints that finds the packages, and the shop's file as `SHOP`."""
     done = subprocess.run(
         [sys.executable, "-c", f"SHOP = {SHOP!r}\n{textwrap.dedent(program)}"], capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": PATH, "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
     if done.returncode:
         raise AssertionError(done.stderr)

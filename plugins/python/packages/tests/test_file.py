@@ -154,6 +154,9 @@ class Host:
     def read(self, slot, path, offset, length):
         return self.slots[slot][path][offset : offset + length]
 
+    def ask(self, kind, requests):
+        return json.dumps({"error": {"kind": "denied", "message": f"{kind} {requests}"}})
+
 
 class Files(unittest.TestCase):
     def setUp(self):
@@ -176,6 +179,16 @@ class Files(unittest.TestCase):
         rlf_file.connect(Host({"corpus": {"a.txt": b"a\nb\nc"}}))
         self.assertEqual(self.loaded(source, config={"limit": 2}), "{}")
         self.assertEqual(testing.call("count").text, "2")
+
+    def test_a_request_that_a_gate_refuses_is_the_end_of_the_call(self):
+        rlf_file.connect(Host({}))
+        self.addCleanup(rlf.gates._askers.clear)
+        self.loaded("import rlf\n@rlf.tool\ndef get() -> str:\n    return rlf.fetch('https://a').text\n")
+        answer = rlf_file.call("get", "{}", testing.context())
+        self.assertIsInstance(answer, rlf_file.Failure)
+        error = json.loads(answer)["error"]
+        self.assertEqual(error["kind"], "denied")
+        self.assertIn("http.fetch", error["message"])
 
     def test_the_files_beside_it_can_be_imported_in_a_call_too(self):
         source = "import rlf, one\n@rlf.tool\ndef sum() -> int:\n    import two\n    return one.N + two.N\n"

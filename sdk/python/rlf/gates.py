@@ -1,0 +1,247 @@
+"""Other tools, programs and HTTP, for plugins to which the operator opens the gates `tools`, `execute` and `http`.
+
+`plugin.toml` asks for a gate (`gates = ["tools"]`), and the operator decides what it leads to. `rlf.call_tool`, `rlf.run_program`
+and `rlf.fetch` make one request and wait for its answer. `rlf.call_tools`, `rlf.run_programs` and `rlf.fetch_all` make several side
+by side. All of them end at the deadline of the call that makes them.
+"""
+
+import base64
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from .trajectories import text_and_structured
+
+
+class GateError(Exception):
+    """A request that was not carried out. `kind` is `denied` (the gate is not open), `not-found`, `invalid-arguments`,
+    `exhausted` (more requests than a call may make) or `unavailable`."""
+
+    def __init__(self, kind: str, message: str):
+        super().__init__(f"{kind}: {message}")
+        self.kind = kind
+        self.message = message
+
+
+@dataclasses.dataclass(frozen=True)
+class ToolResult:
+    """What a call of another tool showed."""
+
+    ended: str
+    """`ok`, `failed`, `invalid-arguments`, `timeout`, `memory-limit`, `output-limit`, `trap`, `exited` or `denied`."""
+    text: str | None
+    """What a model would read; None if the call showed nothing."""
+    structured: list[Any] = dataclasses.field(default_factory=list)
+    """Its parts that are JSON, parsed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A program to run. Limits of 0 are those that the operator allows."""
+
+    code: str
+    language: str = "python"
+    arguments: Sequence[str] = ()
+    stdin: bytes | str = b""
+    files: Mapping[str, bytes | str] = dataclasses.field(default_factory=dict)
+    """Files that exist when it starts."""
+    fetch: Sequence[str] = ()
+    """Paths of files to return."""
+    seed: int = 0
+    time_ms: int = 0
+    memory_bytes: int = 0
+    output_bytes: int = 0
+    file_bytes: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """How a program ended, and what it left."""
+
+    ended: str
+    """`ok` if it ran to its end or ended itself, or the limit that stopped it."""
+    outcome: str | None
+    """`completed`, `exited`, `raised` or `rejected` (it did not compile); None if it was stopped."""
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    exception: dict[str, str] | None = None
+    """`kind`, `message` and `traceback`."""
+    files: dict[str, bytes] = dataclasses.field(default_factory=dict)
+    cpu_us: int = 0
+
+    @property
+    def completed(self) -> bool:
+        """Whether it ran to its end."""
+        return self.outcome == "completed"
+
+
+@dataclasses.dataclass(frozen=True)
+class Secret:
+    """The value of a header that the host inserts: the name of a secret in the grants."""
+
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """An HTTP request. Redirects are not followed."""
+
+    url: str
+    method: str = "GET"
+    headers: Mapping[str, str | Secret] = dataclasses.field(default_factory=dict)
+    body: bytes | str = b""
+
+
+@dataclasses.dataclass(frozen=True)
+class Response:
+    """The answer of a server."""
+
+    status: int
+    headers: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    body: bytes = b""
+
+    @property
+    def text(self) -> str:
+        """The body, as UTF-8."""
+        return self.body.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        """The body, parsed as JSON."""
+        return json.loads(self.body)
+
+
+def list_tools() -> list[dict[str, Any]]:
+    """`name`, `description` and `input_schema` of each tool that can be called."""
+    return [] if not _askers else json.loads(_askers[0]("tools.list", "[]"))
+
+
+def call_tool(name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
+    """Calls another tool. Raises `GateError` if no call was made."""
+    return _only(call_tools([(name, arguments or {})]))
+
+
+def call_tools(calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ToolResult | GateError]:
+    """Calls tools side by side, and returns one result each, in order."""
+    return _answers("tools.invoke", list(calls), _call, _tool_result)
+
+
+def run_program(code: str, language: str = "python", **options: Any) -> Report:
+    """Runs a program. `options` are the fields of `rlf.Program`. Raises `GateError` if it was not run."""
+    return _only(run_programs([Program(code, language, **options)]))
+
+
+def run_programs(programs: Iterable[Program]) -> list[Report | GateError]:
+    """Runs programs side by side, each in an instance of its own, and returns one report each, in order."""
+    return _answers("execute.run", list(programs), _program, _report)
+
+
+def fetch(url: str, method: str = "GET", headers: Mapping[str, str | Secret] | None = None, body: bytes | str = b"") -> Response:
+    """Makes an HTTP request. Raises `GateError` if there is no answer."""
+    return _only(fetch_all([Request(url, method, headers or {}, body)]))
+
+
+def fetch_all(requests: Iterable[Request]) -> list[Response | GateError]:
+    """Makes HTTP requests side by side, and returns one answer each, in order."""
+    return _answers("http.fetch", list(requests), _request, _response)
+
+
+_GATES = {"tools.invoke": "tools", "execute.run": "execute", "http.fetch": "http"}
+_askers: list[Callable[[str, str], str]] = []
+"""At most one function that asks the host: kind and JSON to JSON."""
+_stand_ins: dict[str, Callable[[Any], Any]] = {}
+"""What answers in a test, by kind: see `rlf.testing`."""
+
+
+def ask_with(asker):
+    """Makes requests with a function, as in the sandbox."""
+    _askers[:] = [asker]
+
+
+def stand_in(kind, function):
+    """Has a function answer the requests of a kind, each by itself."""
+    _stand_ins[kind] = function
+
+
+def forget():
+    """Forgets what answers in tests."""
+    _stand_ins.clear()
+
+
+def _answers(kind, requests, encode, decode):
+    if kind in _stand_ins:
+        return [_stood_in(_stand_ins[kind], request) for request in requests]
+    if not _askers:
+        return [GateError("denied", f"the gate `{_GATES[kind]}` is not open") for _ in requests]
+    answers = json.loads(_askers[0](kind, json.dumps([encode(request) for request in requests])))
+    if isinstance(answers, dict):
+        raise _error(answers)
+    return [_error(answer) if "error" in answer else decode(answer) for answer in answers]
+
+
+def _stood_in(function, request):
+    try:
+        return function(request)
+    except GateError as error:
+        return error
+
+
+def _only(answers):
+    (answer,) = answers
+    if isinstance(answer, GateError):
+        raise answer
+    return answer
+
+
+def _error(answer):
+    return GateError(answer["error"]["kind"], answer["error"]["message"])
+
+
+def _base64(data):
+    return base64.b64encode(data.encode() if isinstance(data, str) else data).decode()
+
+
+def _call(call):
+    name, arguments = call
+    return {"name": name, "arguments": json.dumps(arguments)}
+
+
+def _tool_result(answer):
+    observation = answer["observation"] or {"content": None}
+    text, structured = text_and_structured(observation["content"])
+    return ToolResult(answer["ended"], text, structured)
+
+
+def _program(program):
+    return {
+        "language": program.language,
+        "code": program.code,
+        "arguments": list(program.arguments),
+        "stdin": _base64(program.stdin),
+        "files": {path: _base64(data) for path, data in program.files.items()},
+        "fetch": list(program.fetch),
+        "seed": program.seed,
+        "limits": {
+            "wall_ms": program.time_ms,
+            "memory_bytes": program.memory_bytes,
+            "output_bytes": program.output_bytes,
+            "file_bytes": program.file_bytes,
+        },
+    }
+
+
+def _report(answer):
+    files = {path: base64.b64decode(data) for path, data in answer["files"].items()}
+    return Report(**{**answer, "files": files})
+
+
+def _request(request):
+    headers = [
+        (name, {"secret": value.name} if isinstance(value, Secret) else {"text": value}) for name, value in request.headers.items()
+    ]
+    return {"method": request.method, "url": request.url, "headers": headers, "body": _base64(request.body)}
+
+
+def _response(answer):
+    return Response(answer["status"], [tuple(header) for header in answer["headers"]], base64.b64decode(answer["body"]))
