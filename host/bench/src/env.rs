@@ -298,8 +298,9 @@ fn python_file(path: &Path) -> anyhow::Result<(PathBuf, String)> {
         path.display()
     );
     let environment = PythonEnvironment::new(path.to_owned());
-    let names = environment.names()?;
-    let name = names.into_iter().next();
+    let files = environment.read()?;
+    let servers = files["servers"].as_object();
+    let name = servers.and_then(|servers| servers.keys().next().cloned());
     let file = path
         .canonicalize()
         .with_context(|| format!("cannot find {}", path.display()))?;

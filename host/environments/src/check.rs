@@ -17,7 +17,7 @@ use rlf_dialogue::message::{Content, plain_text};
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
 use rlf_plugins::arguments::canonical_json;
 use rlf_plugins::manifest::PluginKind;
-use rlf_plugins::python_environment::{PythonEnvironment, Scenario};
+use rlf_plugins::python_environment::Scenario;
 use rlf_plugins::schema::ToolSchema;
 use rlf_plugins::turn::TurnContext;
 use rlf_sandbox::BoxFuture;
@@ -206,24 +206,16 @@ impl Environments {
         name: &str,
         scenarios: &[Scenario],
     ) -> Result<Vec<Scenario>, OpenError> {
-        let environment = self.plugin(name)?.grants().environment.as_ref();
-        let servers = environment.map(PythonEnvironment::names).transpose();
-        let servers = servers.map_err(|error| OpenError::Broke {
-            environment: name.to_owned(),
-            reason: error.to_string(),
-        })?;
+        let servers = self.plugin(name)?.servers().unwrap_or_default();
         let is_used = |server: &String| {
             let mut tasks = scenarios.iter().map(|scenario| &scenario.task["servers"]);
             tasks.any(|servers| servers.get(server).is_some())
         };
-        let unused = servers
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|server| !is_used(server));
+        let unused = servers.iter().filter(|server| !is_used(server));
         Ok(unused
             .map(|server| Scenario {
                 task: json!({ "servers": { server.as_str(): null } }),
-                id: server,
+                id: server.clone(),
                 seed: 0,
                 calls: Vec::new(),
                 expect: None,

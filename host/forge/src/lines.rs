@@ -15,6 +15,15 @@ pub(crate) fn numbered(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     lines.filter(|(_, line)| !line.trim_ascii().is_empty())
 }
 
+/// The text of a file that people write, without the byte order mark that some editors begin it with.
+pub(crate) fn text(path: &Path) -> io::Result<String> {
+    let text = fs::read_to_string(path)?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
+}
+
 /// The whole lines of a file that [`append`] writes. A last line without an end is removed from the file. A file that is
 /// not there has no lines.
 pub(crate) fn whole(path: &Path) -> io::Result<Vec<u8>> {

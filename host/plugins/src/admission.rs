@@ -15,6 +15,8 @@ use crate::script::ScriptFile;
 pub(crate) struct Admitted {
     pub(crate) kind: PluginKind,
     pub(crate) grants: PluginGrants,
+    /// The gates that it uses, all of them granted.
+    pub(crate) gates: BTreeSet<GateName>,
     pub(crate) notices: Vec<String>,
 }
 
@@ -52,14 +54,12 @@ pub(crate) fn admit(
         grants.unsandboxed_host_directory = None;
         notices.push(changed(alias, &grants, component));
     }
-    gates(
-        alias,
-        manifest,
-        &grants,
-        component,
-        script.is_some(),
-        trusted,
-    )?;
+    let used = match script {
+        // A source file imports no gate, so every gate that it asks for counts.
+        Some(_) => manifest.gates.clone(),
+        None => gates_of_component(manifest, component),
+    };
+    check_gates(alias, manifest, &grants, component, &used, trusted)?;
     data(alias, manifest, &grants, component, trusted)?;
     for gate in grants.gates.difference(&manifest.gates) {
         notices.push(format!(
@@ -71,6 +71,7 @@ pub(crate) fn admit(
     Ok(Admitted {
         kind,
         grants,
+        gates: used,
         notices,
     })
 }
@@ -173,36 +174,37 @@ fn kind(manifest: &PluginManifest, component: &ComponentInfo) -> Result<PluginKi
     Ok(kind)
 }
 
-fn gates(
-    alias: &str,
-    manifest: &PluginManifest,
-    grants: &PluginGrants,
-    component: &ComponentInfo,
-    is_script: bool,
-    trusted: bool,
-) -> Result<(), LoadRefusal> {
-    // The gates that it would use: those that it imports, and those that need no import of their own. A source file needs
-    // none for any gate.
-    let needs_no_import = |gate: &&GateName| is_script || gate.is_behind_wasi();
-    let asked_alone = manifest.gates.iter().filter(needs_no_import);
-    let imported: BTreeSet<GateName> = component
+/// The gates that a component uses: those that it imports, and those that need no import of their own.
+fn gates_of_component(manifest: &PluginManifest, component: &ComponentInfo) -> BTreeSet<GateName> {
+    let asked_alone = manifest.gates.iter().filter(|gate| gate.is_behind_wasi());
+    component
         .imports
         .iter()
         .filter_map(|import| GateName::from_import(import))
         .chain(asked_alone.copied())
-        .collect();
-    let not_asked: Vec<GateName> = imported.difference(&manifest.gates).copied().collect();
-    let not_granted: Vec<GateName> = imported.difference(&grants.gates).copied().collect();
+        .collect()
+}
+
+fn check_gates(
+    alias: &str,
+    manifest: &PluginManifest,
+    grants: &PluginGrants,
+    component: &ComponentInfo,
+    used: &BTreeSet<GateName>,
+    trusted: bool,
+) -> Result<(), LoadRefusal> {
+    let not_asked: Vec<GateName> = used.difference(&manifest.gates).copied().collect();
+    let not_granted: Vec<GateName> = used.difference(&grants.gates).copied().collect();
     if !not_asked.is_empty() {
         return Err(LoadRefusal::new(
-            ProblemKind::Gates,
+            ProblemKind::Manifest,
             format!(
                 "the component uses {}, which its plugin.toml does not ask for",
                 list(&not_asked)
             ),
             format!(
                 "if that is meant, its author writes `gates = [{}]` in plugin.toml and you grant it",
-                quoted(&imported)
+                quoted(used)
             ),
         ));
     }
@@ -218,7 +220,7 @@ fn gates(
                 "if you trust it, write in the configuration: [plugins.{alias}] hash = \"{}\", \
                  grants = [{}]",
                 component.hash,
-                quoted(&imported)
+                quoted(used)
             ),
         ));
     }
@@ -235,16 +237,15 @@ fn gates(
         ));
     }
     // Gates that were granted, but that this version cannot open.
-    let imported: Vec<GateName> = imported
-        .into_iter()
+    let missing: Vec<GateName> = (used.iter().copied())
         .filter(|gate| !AVAILABLE.contains(gate))
         .collect();
-    if !imported.is_empty() {
+    if !missing.is_empty() {
         return Err(LoadRefusal::new(
-            ProblemKind::Gates,
+            ProblemKind::Component,
             format!(
                 "it uses {}, which is not available in this version of rlf-host",
-                list(&imported)
+                list(&missing)
             ),
             "use a newer version, or leave the plugin out with `enabled = false`",
         ));

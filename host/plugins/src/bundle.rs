@@ -1,10 +1,11 @@
-//! A plugin in one file: a component, and attached to it the manifest and the source files that it runs.
+//! A bundle: a plugin in one file. It is a component, and attached to it are the manifest and the source files that the
+//! component runs.
 //!
-//! [`build`](crate::build) makes such files. The component of a plugin in Python or JavaScript is the interpreter, byte
-//! for byte, so all plugins of one interpreter share its compiled code.
+//! [`bundling`](crate::bundling) makes such files. The component of a plugin in Python or JavaScript is the interpreter,
+//! byte for byte, so all plugins of one interpreter share its compiled code.
 
 use std::fs::File;
-use std::io::{self, Seek as _};
+use std::io;
 
 use rlf_sandbox::Attachment;
 use serde::{Deserialize, Serialize};
@@ -16,10 +17,10 @@ use crate::script::ScriptFile;
 /// The name under which the contents are attached to the component.
 const NAME: &str = "rlf:plugin";
 
-/// Maximum size of what is attached, in bytes.
+/// Maximum size of the contents, in bytes.
 const MAX_BYTES: usize = 64 << 20;
 
-/// What is attached to the component.
+/// The attached contents.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Contents {
@@ -31,52 +32,32 @@ pub(crate) struct Contents {
     pub(crate) environment: Option<Value>,
 }
 
-/// A plugin in one file, open for reading.
+/// A bundle, open for reading from its start.
 #[derive(Debug)]
 pub(crate) struct Bundle {
     pub(crate) file: File,
-    /// Length of the component, with which the file begins.
-    pub(crate) component_bytes: u64,
-    /// BLAKE3 of the whole file, hexadecimal.
-    pub(crate) hash: String,
+    pub(crate) attached: Attachment,
     pub(crate) contents: Contents,
 }
 
-/// The file of a component.
-pub(crate) enum Opened {
-    /// A component alone.
-    Component(File),
-    /// A component with contents.
-    Bundle(Box<Bundle>),
-}
-
 impl Contents {
-    /// The bytes of `component` with these contents attached.
-    pub(crate) fn attach_to(&self, component: &[u8]) -> serde_json::Result<Vec<u8>> {
-        Ok(Attachment::attach(
-            component,
-            NAME,
-            &serde_json::to_vec(self)?,
-        ))
+    /// Attaches the contents to the bytes of a component.
+    pub(crate) fn attach_to(&self, component: &mut Vec<u8>) -> serde_json::Result<()> {
+        Attachment::append(component, NAME, &serde_json::to_vec(self)?);
+        Ok(())
     }
 }
 
-impl Opened {
-    /// Looks for contents in a file.
-    pub(crate) fn read(mut file: File) -> io::Result<Self> {
-        let Some(attached) = Attachment::read(&file, NAME, MAX_BYTES)? else {
-            return Ok(Self::Component(file));
+impl Bundle {
+    /// Opens the file of a component, and reads the contents attached to it. `None` if there are none.
+    pub(crate) fn read(file: &File) -> io::Result<Option<Self>> {
+        let Some(attached) = Attachment::read(file, NAME, MAX_BYTES)? else {
+            return Ok(None);
         };
-        let contents = serde_json::from_slice(&attached.data)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(&file)?;
-        file.rewind()?;
-        Ok(Self::Bundle(Box::new(Bundle {
-            file,
-            component_bytes: attached.component_bytes,
-            hash: hasher.finalize().to_hex().to_string(),
-            contents,
-        })))
+        Ok(Some(Self {
+            file: file.try_clone()?,
+            contents: serde_json::from_slice(attached.data())?,
+            attached,
+        }))
     }
 }

@@ -19,9 +19,9 @@ pub(crate) struct Candidate {
     /// The file of its component, or its source file.
     pub(crate) code_path: PathBuf,
     pub(crate) script: Option<ScriptFile>,
-    /// The files of an environment in Python that are in the same file as the interpreter.
+    /// For a bundle: the files of its environment in Python.
     pub(crate) environment: Option<Value>,
-    /// BLAKE3 of its one file, hexadecimal, if it is a [bundle](crate::bundle).
+    /// For a [bundle](crate::bundle): BLAKE3 of the whole file, in hexadecimal.
     pub(crate) bundle_hash: Option<String>,
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 
-use crate::bundle::{Bundle, Opened};
+use crate::bundle::Bundle;
 use crate::manifest::{MANIFEST_FILE, MAX_MANIFEST_BYTES, PluginManifest, is_valid_name};
 use crate::problem::{Problem, ProblemKind};
 use crate::script::{self, ScriptFile, ScriptLanguage};
@@ -37,7 +37,7 @@ pub(crate) struct Found {
 pub(crate) enum Code {
     /// A component: open for reading, and at most [`MAX_COMPONENT_BYTES`] long when it was opened.
     Component(File),
-    /// A component with a manifest, and perhaps source files, in one file.
+    /// A bundle: a component, and attached to it a manifest and perhaps source files.
     Bundle(Box<Bundle>),
     /// A source file, which the component of its language's interpreter runs.
     Script(ScriptFile),
@@ -185,13 +185,16 @@ pub(crate) fn read(
             "rename it to 1 to 64 of a-z A-Z 0-9 _ -",
         ));
     }
-    let (mut manifest, file) = match place {
-        Place::Bare(file) => (PluginManifest::default(), file.clone()),
+    let (manifest, file) = match place {
+        Place::Bare(file) => (None, file.clone()),
         Place::Folder(folder) => {
             let manifest_path = here.join(MANIFEST_FILE);
             let manifest = read_manifest(directory, folder, &manifest_path)
                 .map_err(|(kind, what, mend)| problem(kind, &manifest_path, what, mend))?;
-            if let Some(said) = manifest.name.as_ref().filter(|said| **said != name) {
+            let said = manifest
+                .as_ref()
+                .and_then(|manifest| manifest.name.as_ref());
+            if let Some(said) = said.filter(|said| **said != name) {
                 return Err(problem(
                     ProblemKind::Manifest,
                     &manifest_path,
@@ -199,7 +202,10 @@ pub(crate) fn read(
                     "make the two the same, or leave `name` out",
                 ));
             }
-            let file = code_file(directory, folder, &name, &manifest)
+            let component = manifest
+                .as_ref()
+                .and_then(|manifest| manifest.component.as_ref());
+            let file = code_file(directory, folder, &name, component)
                 .map_err(|(what, mend)| problem(ProblemKind::Manifest, &here, what, mend))?;
             (manifest, format!("{folder}/{file}"))
         }
@@ -217,11 +223,11 @@ pub(crate) fn read(
     };
     let mut code =
         code.map_err(|(what, mend)| problem(ProblemKind::File, &code_path, what, mend))?;
-    if let Code::Bundle(bundle) = &mut code
-        && manifest == PluginManifest::default()
-    {
-        manifest = std::mem::take(&mut bundle.contents.manifest);
-    }
+    let manifest = match (manifest, &mut code) {
+        (Some(manifest), _) => manifest,
+        (None, Code::Bundle(bundle)) => std::mem::take(&mut bundle.contents.manifest),
+        (None, _) => PluginManifest::default(),
+    };
     Ok(Found {
         path: here,
         manifest,
@@ -230,12 +236,12 @@ pub(crate) fn read(
     })
 }
 
-/// Opens a component, and looks for what is attached to it.
+/// Opens a component, or a bundle.
 fn open_component(directory: &Dir, file: &str) -> Result<Code, (String, &'static str)> {
     let file = open_bounded(directory, file, MAX_COMPONENT_BYTES)?;
-    match Opened::read(file) {
-        Ok(Opened::Component(file)) => Ok(Code::Component(file)),
-        Ok(Opened::Bundle(bundle)) => Ok(Code::Bundle(bundle)),
+    match Bundle::read(&file) {
+        Ok(None) => Ok(Code::Component(file)),
+        Ok(Some(bundle)) => Ok(Code::Bundle(Box::new(bundle))),
         Err(error) => Err((
             format!("what `plugin build` attached to it cannot be read: {error}"),
             "build it again, with this version of rlf-host",
@@ -270,15 +276,15 @@ fn read_script(
     Ok(ScriptFile::new(language, name, text(file)?, beside))
 }
 
-/// Reads the manifest of a folder; without one, the default applies.
+/// Reads the manifest of a folder, if it has one.
 fn read_manifest(
     directory: &Dir,
     folder: &str,
     path: &Path,
-) -> Result<PluginManifest, (ProblemKind, String, &'static str)> {
+) -> Result<Option<PluginManifest>, (ProblemKind, String, &'static str)> {
     let file = format!("{folder}/{MANIFEST_FILE}");
     if directory.symlink_metadata(&file).is_err() && directory.open_dir(folder).is_ok() {
-        return Ok(PluginManifest::default());
+        return Ok(None);
     }
     let bytes = read_bounded(directory, &file, MAX_MANIFEST_BYTES)
         .map_err(|(what, mend)| (ProblemKind::File, what, mend))?;
@@ -289,7 +295,8 @@ fn read_manifest(
             "save it as UTF-8",
         )
     })?;
-    PluginManifest::parse(&text, &path.display().to_string()).map_err(|error| {
+    let parsed = PluginManifest::parse(&text, &path.display().to_string());
+    parsed.map(Some).map_err(|error| {
         (
             ProblemKind::Manifest,
             error.to_string(),
@@ -306,6 +313,7 @@ pub(crate) fn packages(directory: &Path, place: &Place) -> Vec<String> {
     let opened = open(directory).ok();
     let manifest = opened.and_then(|opened| read_manifest(&opened, folder, directory).ok());
     manifest
+        .flatten()
         .map(|manifest| manifest.packages)
         .unwrap_or_default()
 }
@@ -316,9 +324,9 @@ fn code_file(
     directory: &Dir,
     folder: &str,
     name: &str,
-    manifest: &PluginManifest,
+    component: Option<&String>,
 ) -> Result<String, (String, &'static str)> {
-    if let Some(named) = &manifest.component {
+    if let Some(named) = component {
         if Path::new(named)
             .file_name()
             .is_none_or(|file| file != named.as_str())

@@ -36,7 +36,7 @@ pub fn closed_gates() -> Vec<Arc<dyn OpenGate>> {
     http.chain([tools, execute, for_interpreter()]).collect()
 }
 
-/// The interface by which an interpreter sends requests to the gates that are open to the source file that it runs.
+/// The interface through which an interpreter uses the gates of its source file.
 pub(crate) fn for_interpreter() -> Arc<dyn OpenGate> {
     Arc::new(json::JsonGates)
 }

@@ -7,7 +7,7 @@ use crate::bindings::code::Captured;
 use crate::bindings::types;
 use crate::convert::{ended_to_guest, error_parts};
 
-/// The name of the end of a call.
+/// The name of how a call ended, such as `timeout`.
 pub fn ended_name(given: types::Ended) -> Option<&'static str> {
     let mut all = Ended::ALL.into_iter();
     all.find(|ended| ended_to_guest(*ended) == given)
@@ -39,10 +39,36 @@ pub(crate) fn error_to_json(error: &types::Error) -> Value {
 
 /// The text of a stream, with a mark where its middle was left out.
 pub(crate) fn captured_text(captured: &Captured) -> String {
-    let head = String::from_utf8_lossy(&captured.head);
-    let tail = String::from_utf8_lossy(&captured.tail);
-    match captured.omitted {
-        0 => format!("{head}{tail}"),
-        omitted => format!("{head}\n[{omitted} bytes left out]\n{tail}"),
+    let Captured {
+        head,
+        tail,
+        omitted,
+    } = captured;
+    // A character may begin in the head and end in the tail.
+    if *omitted == 0 {
+        return String::from_utf8_lossy(&[head.as_slice(), tail].concat()).into_owned();
+    }
+    let [head, tail] = [head, tail].map(|part| String::from_utf8_lossy(part));
+    format!("{head}\n[{omitted} bytes left out]\n{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_on_the_edge_of_head_and_tail_stays_whole() {
+        let [first, second] = [0, 1].map(|at| vec!["é".as_bytes()[at]]);
+        let mut captured = Captured {
+            head: first,
+            tail: second,
+            omitted: 0,
+        };
+        assert_eq!(captured_text(&captured), "é");
+        captured.omitted = 7;
+        assert_eq!(
+            captured_text(&captured),
+            "\u{fffd}\n[7 bytes left out]\n\u{fffd}"
+        );
     }
 }

@@ -121,8 +121,11 @@ impl Job {
             Code::Bundle(bundle) => {
                 script = bundle.contents.script;
                 environment = bundle.contents.environment;
-                bundle_hash = Some(bundle.hash);
-                ComponentFile::read_start(bundle.file, bundle.component_bytes)
+                let read = ComponentFile::read_before(bundle.file, &bundle.attached);
+                read.map(|(component, hash)| {
+                    bundle_hash = Some(hash);
+                    component
+                })
             }
         };
         Ok(Candidate {
@@ -156,7 +159,7 @@ impl Job {
         match found.map(|found| found.code) {
             Ok(Code::Component(component)) => Ok(component),
             Ok(Code::Script(_) | Code::Bundle(_)) => {
-                Err(problem("it is no component".to_owned(), BUILD_SHIPPED))
+                Err(problem("it is no interpreter".to_owned(), BUILD_SHIPPED))
             }
             Err(error) => Err(problem(error.what, &error.mend)),
         }

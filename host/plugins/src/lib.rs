@@ -17,7 +17,7 @@
 //! | finding, admitting and loading plugins | [`discovery`], `directories`, `candidate`, `admission`, `job`, `loading`, [`registry`] |
 //! | adding a kind of plugin | [`kind::KindLoader`], [`kind::Interface`], [`plugin::Exports`] |
 //! | plugins that are one source file | [`script`] |
-//! | a plugin in one file, to ship | [`build`], `bundle` |
+//! | bundles: plugins in one file | `bundle`, [`bundling`] |
 //! | replacing plugins while calls run | [`follower`] |
 //! | the reason why a plugin was not loaded | [`problem`] |
 //! | a loaded plugin, and the text it printed | [`plugin`] |
@@ -52,8 +52,8 @@
 mod admission;
 pub mod arguments;
 pub mod bindings;
-pub mod build;
 mod bundle;
+pub mod bundling;
 mod candidate;
 pub mod convert;
 pub mod counters;

@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rlf_sandbox::{
-    ComponentInfo, ComponentSource, Grants, InitMode, LoadError, LoadRequest, OpenGate,
-    RealSources, Sandbox,
+    ComponentSource, Grants, InitMode, LoadError, LoadRequest, OpenGate, Pool, RealSources, Sandbox,
 };
 use serde_json::Value;
 
@@ -14,18 +13,17 @@ use crate::admission::{Admitted, admit};
 use crate::candidate::Candidate;
 use crate::gates::{self, GateError};
 use crate::grants::PluginGrants;
-use crate::kind::Kinds;
+use crate::kind::{Kinds, LoadPlan};
 use crate::manifest::{GateName, PluginKind};
 use crate::offered_tools::{Checking, check_names, check_tools};
-use crate::plugin::{Plugin, ToolList};
+use crate::plugin::{LoadedEnvironment, Plugin, ToolList};
 use crate::problem::{LoadRefusal, Problem, ProblemKind};
-use crate::python_environment::PythonEnvironment;
 
 /// Loads a candidate under the name `alias`. Blocks while it compiles, so do not call it on a thread of an async
 /// runtime.
 pub(crate) fn load(
     alias: &str,
-    candidate: Candidate,
+    mut candidate: Candidate,
     grants: &PluginGrants,
     kinds: Kinds,
     sandbox: &Sandbox,
@@ -33,8 +31,6 @@ pub(crate) fn load(
     let (path, code_path) = (candidate.path.clone(), candidate.code_path.clone());
     let problem = |path: &Path, refusal: LoadRefusal| refusal.about(alias, path);
     let script = candidate.script.as_ref();
-    let grants = &with_environment(grants, candidate.environment.as_ref())
-        .map_err(|refusal| problem(&path, refusal))?;
     let info = candidate.info();
     let admitted = admit(alias, &candidate.manifest, grants, &info, script)
         .map_err(|refusal| problem(&path, refusal))?;
@@ -46,7 +42,7 @@ pub(crate) fn load(
         );
         problem(&path, LoadRefusal::new(ProblemKind::Component, what, ""))
     })?;
-    let gates = open_gates(&admitted, &info, script.is_some()).map_err(|error| {
+    let gates = open_gates(&admitted, script.is_some()).map_err(|error| {
         let mend = format!("correct [plugins.{alias}]; docs/plugins.md describes every key");
         let refusal = LoadRefusal::new(ProblemKind::Grants, error.to_string(), mend);
         problem(&path, refusal)
@@ -63,15 +59,19 @@ pub(crate) fn load(
         }),
         None => loader.plan(alias, grants, sandbox.pools().max_memory_bytes),
     };
-    let plan = plan.map_err(|refusal| problem(&path, refusal))?;
+    let mut plan = plan.map_err(|refusal| problem(&path, refusal))?;
+    if let Some(files) = candidate.environment.take() {
+        add_environment(alias, files, admitted.kind, &mut plan)
+            .map_err(|refusal| problem(&path, refusal))?;
+    }
     let mut config = grants.effective_config(&candidate.manifest);
     if let Some(file) = script {
         config = file.init_config(&config);
     }
-    let environment_hash = plan.environment.map(|files| {
-        let hash = blake3::hash(files.to_string().as_bytes()).to_hex();
+    let environment = plan.environment.map(|files| {
+        let loaded = LoadedEnvironment::new(&files);
         config["environment"] = files;
-        hash.to_string()
+        loaded
     });
     let config_json = config.to_string();
     let request = LoadRequest {
@@ -104,12 +104,12 @@ pub(crate) fn load(
             LoadRefusal::new(ProblemKind::Component, what, "build it against wit/"),
         )
     })?;
-    let loads_files = environment_hash.is_some() || script.is_some();
+    let loads_files = environment.is_some() || script.is_some();
     let mut plugin = Plugin::new(alias.to_owned(), candidate, admitted, template, exports);
-    plugin.environment_hash = environment_hash;
+    plugin.environment = environment;
     ask(&mut plugin).map_err(|refusal| problem(&code_path, refusal))?;
     if let (true, InitMode::PerCall { reason }) = (loads_files, plugin.template().init()) {
-        let (what, run) = match plugin.environment_hash {
+        let (what, run) = match plugin.environment {
             Some(_) => ("environment", "session"),
             None => ("plugin", "call"),
         };
@@ -120,44 +120,43 @@ pub(crate) fn load(
     Ok(plugin)
 }
 
-/// The gates that are linked: those that a component imports, and those that a source file asks for.
-fn open_gates(
-    admitted: &Admitted,
-    info: &ComponentInfo,
-    is_script: bool,
-) -> Result<Vec<Arc<dyn OpenGate>>, GateError> {
-    let mut gates = if is_script {
-        let asked = admitted.grants.gates.iter().copied();
-        gates::open(
-            asked.filter(|gate| !gate.is_behind_wasi()),
-            &admitted.grants,
-        )?
-    } else {
-        let imports = info.imports.iter();
-        let imported = imports.filter_map(|import| GateName::from_import(import));
-        gates::open(imported, &admitted.grants)?
-    };
+/// The gates that are linked.
+fn open_gates(admitted: &Admitted, is_script: bool) -> Result<Vec<Arc<dyn OpenGate>>, GateError> {
+    let used = admitted.gates.iter().copied();
+    let linked = used.filter(|gate| !gate.is_behind_wasi());
+    let mut gates = gates::open(linked, &admitted.grants)?;
     if is_script || admitted.kind == PluginKind::Interpreter {
         gates.push(gates::for_interpreter());
     }
     Ok(gates)
 }
 
-/// The grants of a plugin, with the environment that is in its own file.
-fn with_environment(
-    grants: &PluginGrants,
-    environment: Option<&Value>,
-) -> Result<PluginGrants, LoadRefusal> {
-    let mut grants = grants.clone();
-    if let Some(files) = environment {
-        if grants.environment.is_some() {
-            let what = "it has the files of an environment in its own file";
-            let mend = "leave `environment` out of its table in the configuration";
-            return Err(LoadRefusal::new(ProblemKind::Grants, what, mend));
-        }
-        grants.environment = Some(PythonEnvironment::from_files(files.clone()));
+/// Lets an interpreter load the environment that is in its bundle.
+fn add_environment(
+    alias: &str,
+    files: Value,
+    kind: PluginKind,
+    plan: &mut LoadPlan,
+) -> Result<(), LoadRefusal> {
+    if kind != PluginKind::Interpreter {
+        let what = format!(
+            "it contains an environment in Python, and it is {}",
+            kind.with_article()
+        );
+        return Err(LoadRefusal::new(
+            ProblemKind::Component,
+            what,
+            "build it again",
+        ));
     }
-    Ok(grants)
+    if plan.environment.is_some() {
+        let what = "the file already contains an environment";
+        let mend = format!("remove `environment` from [plugins.{alias}]");
+        return Err(LoadRefusal::new(ProblemKind::Grants, what, mend));
+    }
+    plan.environment = Some(files);
+    plan.pool = Pool::Sessions;
+    Ok(())
 }
 
 /// The refusal of a component that could not be prepared. What a source file raised, with its line, says enough.

@@ -11,6 +11,7 @@ use rlf_sandbox::{
     BoxFuture, CallReport, CallSpec, Caller, Captured, FilesReport, State, Stopped, Template,
 };
 use serde::Serialize;
+use serde_json::Value;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
@@ -77,7 +78,8 @@ pub struct Plugin {
     pub(crate) tools: Vec<LoadedTool>,
     /// True if the operator's configuration mentions it.
     pub(crate) is_named: bool,
-    pub(crate) environment_hash: Option<String>,
+    /// The environment in Python that it has loaded, if it is an interpreter.
+    pub(crate) environment: Option<LoadedEnvironment>,
     /// The language of its source file, and what the file says about itself.
     script: Option<(ScriptLanguage, Option<String>)>,
     /// BLAKE3 of its code: of the component as its author built it, or of its source files.
@@ -86,6 +88,27 @@ pub struct Plugin {
     last_trap: Mutex<Option<String>>,
     successor: RwLock<Option<Arc<Plugin>>>,
     printed: Mutex<Option<Printed>>,
+}
+
+/// An environment in Python that an interpreter has loaded.
+pub(crate) struct LoadedEnvironment {
+    /// BLAKE3 of its files, in hexadecimal.
+    hash: String,
+    servers: Vec<String>,
+}
+
+impl LoadedEnvironment {
+    /// The environment with these files, as returned by
+    /// [`PythonEnvironment::read`](crate::python_environment::PythonEnvironment::read).
+    pub(crate) fn new(files: &Value) -> Self {
+        let servers = files["servers"].as_object();
+        Self {
+            hash: blake3::hash(files.to_string().as_bytes())
+                .to_hex()
+                .to_string(),
+            servers: servers.map_or_else(Vec::new, |servers| servers.keys().cloned().collect()),
+        }
+    }
 }
 
 /// The output of a plugin in one call. It is for the plugin's author, never for a model.
@@ -133,6 +156,7 @@ impl Plugin {
             kind,
             grants,
             notices,
+            ..
         } = admitted;
         let config = grants.effective_config(&manifest).to_string();
         let code = match &script {
@@ -156,7 +180,7 @@ impl Plugin {
             exports,
             tools: Vec::new(),
             is_named: false,
-            environment_hash: None,
+            environment: None,
             script: script.map(|file| (file.language, file.description())),
             hash,
             identity,
@@ -178,7 +202,7 @@ impl Plugin {
 
     /// True if trajectories can act in it: it is an environment, or an interpreter that has loaded one.
     pub fn is_environment(&self) -> bool {
-        self.kind() == PluginKind::Environment || self.grants.environment.is_some()
+        self.kind() == PluginKind::Environment || self.environment.is_some()
     }
 
     /// Its folder, or its bare component or source file.
@@ -193,7 +217,7 @@ impl Plugin {
 
     /// Identifies an environment: by its component, and for an interpreter also by the files that it has loaded.
     pub fn environment_identity(&self) -> String {
-        match &self.environment_hash {
+        match self.environment_hash() {
             Some(files) => format!("{}+{files}", self.hash()),
             None => self.hash().to_owned(),
         }
@@ -201,7 +225,12 @@ impl Plugin {
 
     /// BLAKE3 of the environment's files that an interpreter has loaded, in hexadecimal.
     pub fn environment_hash(&self) -> Option<&str> {
-        self.environment_hash.as_deref()
+        (self.environment.as_ref()).map(|environment| environment.hash.as_str())
+    }
+
+    /// The names of the servers of the environment that an interpreter has loaded.
+    pub fn servers(&self) -> Option<&[String]> {
+        (self.environment.as_ref()).map(|environment| environment.servers.as_slice())
     }
 
     /// Hashes of everything besides the calls that its answers depend on: component, data and config.

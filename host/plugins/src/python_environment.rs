@@ -81,9 +81,6 @@ pub struct PythonEnvironment {
     /// A folder of files in EnvFactory's format, or one such file. Each is a server with the name of its file. Tasks
     /// name a server and the state in which it begins. Default: none, for tasks that bring their own functions.
     pub servers: Option<PathBuf>,
-    /// The files, if they do not lie in `servers`: as returned by [`read`](Self::read).
-    #[serde(skip)]
-    files: Option<Value>,
 }
 
 impl PythonEnvironment {
@@ -91,15 +88,6 @@ impl PythonEnvironment {
     pub fn new(servers: PathBuf) -> Self {
         Self {
             servers: Some(servers),
-            files: None,
-        }
-    }
-
-    /// The environment with these files, as returned by [`read`](Self::read).
-    pub(crate) fn from_files(files: Value) -> Self {
-        Self {
-            servers: None,
-            files: Some(files),
         }
     }
 
@@ -108,20 +96,8 @@ impl PythonEnvironment {
         self.servers.iter_mut()
     }
 
-    /// The names of its servers.
-    pub fn names(&self) -> Result<Vec<String>, PythonEnvironmentError> {
-        let read = self.read()?;
-        let servers = read["servers"].as_object();
-        Ok(servers
-            .map(|servers| servers.keys().cloned().collect())
-            .unwrap_or_default())
-    }
-
     /// True if there is any server, whatever else is wrong.
     pub fn has_servers(&self) -> bool {
-        if self.files.is_some() {
-            return self.names().is_ok_and(|names| !names.is_empty());
-        }
         let Some(path) = &self.servers else {
             return false;
         };
@@ -132,9 +108,6 @@ impl PythonEnvironment {
 
     /// Reads the files for the interpreter's `init`.
     pub fn read(&self) -> Result<Value, PythonEnvironmentError> {
-        if let Some(files) = &self.files {
-            return Ok(files.clone());
-        }
         let mut servers = Map::new();
         let mut scenarios = Vec::new();
         if let Some(path) = &self.servers {

@@ -130,8 +130,7 @@ impl Plugin {
                 .iter()
                 .map(|tool| tool.definition.clone())
                 .collect(),
-            servers: (self.grants().environment.as_ref())
-                .map(|environment| environment.names().unwrap_or_default()),
+            servers: self.servers().map(<[String]>::to_vec),
             data: slots
                 .map(|slot| (slot.clone(), self.grants().data.get(slot).cloned()))
                 .collect(),

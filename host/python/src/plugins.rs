@@ -334,16 +334,17 @@ pub(crate) fn load_environment(path: PathBuf, directories: Vec<PathBuf>) -> PyRe
     let stem = path.file_stem().unwrap_or_default();
     let name = stem.to_string_lossy().into_owned();
     let grants = environment_grants(&path);
-    let servers = (grants.environment.as_ref()).map(PythonEnvironment::names);
-    let servers = servers.transpose();
-    let servers = servers.map_err(|error| Failure::Load(error.to_string()))?;
     let grants = BTreeMap::from([(name.clone(), grants)]);
     let only = Some(BTreeSet::from([name.clone()]));
     let process = process()?;
     Ok(Pending::new(
         load_elsewhere(process, directories, grants, only),
         |py, loaded| {
-            let found = (name, servers.unwrap_or_default(), Py::new(py, loaded)?);
+            let plugin = loaded.0.get()?.registry.plugin(&name);
+            let servers = plugin
+                .and_then(|plugin| plugin.servers())
+                .unwrap_or_default();
+            let found = (name, servers.to_vec(), Py::new(py, loaded)?);
             Ok(found.into_pyobject(py)?.into_any().unbind())
         },
     ))

@@ -80,7 +80,7 @@ function answers(kind, requests, encode, decode) {
   const standIn = gates.standIns.get(kind);
   if (standIn !== undefined) return requests.map((request) => stoodIn(standIn, request));
   if (gates.ask === undefined) {
-    return requests.map(() => new GateError('denied', `the gate \`${{ 'tools.invoke': 'tools', 'execute.run': 'execute', 'http.fetch': 'http' }[kind]}\` is not open`));
+    return requests.map(() => new GateError('denied', `the gate \`${kind.split('.')[0]}\` is not open`));
   }
   const answered = JSON.parse(gates.ask(kind, JSON.stringify(requests.map(encode))));
   if (!Array.isArray(answered)) throw errorOf(answered);

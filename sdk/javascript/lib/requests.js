@@ -2,6 +2,7 @@
 
 import { Failure, Image, Observation, Terms, add, registered } from './index.js';
 import { InvalidComment, marked } from './definitions.js';
+import { GateError } from './gates.js';
 import { Task, Trajectory } from './trajectories.js';
 
 /** Registers the exported functions that a comment of the file marks. `exported` has the file's exports. */
@@ -97,6 +98,9 @@ export async function grade(task, group, { split, step, steps }, print) {
     const results = await graded(reward, ...given);
     scores = scores.map((score, index) => sum(reward, score, results[index]));
   }
+  // Not the plugin's doing, so no trajectory is graded without it.
+  const unavailable = scores.find((score) => score instanceof Excluded && score.error instanceof GateError && score.error.kind === 'unavailable');
+  if (unavailable !== undefined) throw unavailable.error;
   return scores.map((score) => {
     if (score instanceof Excluded) {
       print(score.error);

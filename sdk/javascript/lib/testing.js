@@ -7,8 +7,10 @@ import { gates } from './gates.js';
 import { registered } from './index.js';
 import { adopt, begin, call, describe, grade } from './requests.js';
 
+let loads = 0;
+
 /**
- * Loads the file of a plugin. One process loads one plugin.
+ * Loads the file of a plugin, and forgets the one before it.
  *
  * @param file Its path.
  * @param options `config`: what `init` is given. `data`: files by data slot and path, as text or bytes. `tools(name, arguments)`,
@@ -18,6 +20,7 @@ import { adopt, begin, call, describe, grade } from './requests.js';
  * metrics, content}`; and `grade(task, trajectories, grading)`, a score or an `Error` for each trajectory.
  */
 export async function load(file, { config = {}, data = {}, tools, programs, requests } = {}) {
+  gates.standIns.clear();
   if (tools !== undefined) gates.standIns.set('tools.invoke', ([name, values]) => resultOf(tools(name, values)));
   if (programs !== undefined) gates.standIns.set('execute.run', (program) => reportOf(programs(program)));
   if (requests !== undefined) gates.standIns.set('http.fetch', requests);
@@ -26,8 +29,11 @@ export async function load(file, { config = {}, data = {}, tools, programs, requ
     const files = Object.entries(data[slot]).sort(([a], [b]) => (a < b ? -1 : 1));
     return new Map(files.map(([path, text]) => [path, typeof text === 'string' ? new TextEncoder().encode(text) : text]));
   });
+  for (const all of [registered.tools, registered.rewards]) all.clear();
+  registered.initialisers.length = 0;
   const url = pathToFileURL(file);
-  adopt(await readFile(url, 'utf8'), await import(url));
+  // A file that is loaded again is executed again.
+  adopt(await readFile(url, 'utf8'), await import(`${url}?${(loads += 1)}`));
   await begin(config);
   return {
     tools: describe().tools,

@@ -26,7 +26,7 @@ class GateError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class ToolResult:
-    """What a call of another tool showed."""
+    """The result of a call to another tool."""
 
     ended: str
     """`ok`, `failed`, `invalid-arguments`, `timeout`, `memory-limit`, `output-limit`, `trap`, `exited` or `denied`."""
@@ -38,7 +38,7 @@ class ToolResult:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A program to run. Limits of 0 are those that the operator allows."""
+    """A program to run. A limit of 0 means the operator's limit."""
 
     code: str
     language: str = "python"
@@ -147,7 +147,6 @@ def fetch_all(requests: Iterable[Request]) -> list[Response | GateError]:
     return _answers("http.fetch", list(requests), _request, _response)
 
 
-_GATES = {"tools.invoke": "tools", "execute.run": "execute", "http.fetch": "http"}
 _askers: list[Callable[[str, str], str]] = []
 """At most one function that asks the host: kind and JSON to JSON."""
 _stand_ins: dict[str, Callable[[Any], Any]] = {}
@@ -160,12 +159,12 @@ def ask_with(asker):
 
 
 def stand_in(kind, function):
-    """Has a function answer the requests of a kind, each by itself."""
+    """Makes `function` answer each request of one kind in tests."""
     _stand_ins[kind] = function
 
 
 def forget():
-    """Forgets what answers in tests."""
+    """Removes all stand-ins."""
     _stand_ins.clear()
 
 
@@ -173,7 +172,7 @@ def _answers(kind, requests, encode, decode):
     if kind in _stand_ins:
         return [_stood_in(_stand_ins[kind], request) for request in requests]
     if not _askers:
-        return [GateError("denied", f"the gate `{_GATES[kind]}` is not open") for _ in requests]
+        return [GateError("denied", f"the gate `{kind.partition('.')[0]}` is not open") for _ in requests]
     answers = json.loads(_askers[0](kind, json.dumps([encode(request) for request in requests])))
     if isinstance(answers, dict):
         raise _error(answers)
@@ -232,8 +231,16 @@ def _program(program):
 
 
 def _report(answer):
-    files = {path: base64.b64decode(data) for path, data in answer["files"].items()}
-    return Report(**{**answer, "files": files})
+    return Report(
+        ended=answer["ended"],
+        outcome=answer["outcome"],
+        stdout=answer["stdout"],
+        stderr=answer["stderr"],
+        exit_code=answer["exit_code"],
+        exception=answer["exception"],
+        files={path: base64.b64decode(data) for path, data in answer["files"].items()},
+        cpu_us=answer["cpu_us"],
+    )
 
 
 def _request(request):

@@ -193,7 +193,7 @@ def message_from(given):
 
 
 def _text(content):
-    return "".join(part.get("text", part.get("structured", "")) or f"[{part['media_type']}]" for part in content)
+    return "".join(part["text"] if "text" in part else part.get("structured") or f"[{part['media_type']}]" for part in content)
 
 
 def text_and_structured(content):

@@ -35,7 +35,7 @@ class Gates(unittest.TestCase):
         return host
 
     def test_calls_of_tools_are_sent_and_shown(self):
-        shown = {"content": [{"text": "2"}, {"structured": '{"a": 1}'}, {"media_type": "image/png"}], "failed": False}
+        shown = {"content": [{"text": "2"}, {"text": ""}, {"structured": '{"a": 1}'}, {"media_type": "image/png"}], "failed": False}
         refused = {"error": {"kind": "not-found", "message": "no tool"}}
         host = self.host([{"ended": "ok", "observation": shown}, {"ended": "timeout", "observation": None}, refused])
         two, late, none = rlf.call_tools([("add", {"a": 1}), ("slow", {}), ("gone", {})])

@@ -202,12 +202,14 @@ impl Report {
 impl Captured {
     /// The stream as text, with a mark where a part was left out.
     pub fn text(&self) -> String {
+        // A character may begin in the head and end in the tail.
+        if self.omitted == 0 {
+            let whole = [self.head.as_slice(), &self.tail].concat();
+            return String::from_utf8_lossy(&whole).into_owned();
+        }
         let head = String::from_utf8_lossy(&self.head);
         let tail = String::from_utf8_lossy(&self.tail);
-        match self.omitted {
-            0 => format!("{head}{tail}"),
-            omitted => format!("{head}\n[{omitted} bytes left out]\n{tail}"),
-        }
+        format!("{head}\n[{} bytes left out]\n{tail}", self.omitted)
     }
 }
 
@@ -253,5 +255,11 @@ mod tests {
             omitted: 24,
         };
         assert_eq!(captured.text(), "a\n[24 bytes left out]\nz");
+        let split = Captured {
+            head: vec!["é".as_bytes()[0]],
+            tail: vec!["é".as_bytes()[1]],
+            omitted: 0,
+        };
+        assert_eq!(split.text(), "é");
     }
 }

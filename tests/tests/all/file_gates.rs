@@ -75,14 +75,15 @@ export function get(url) {
 }
 ";
 
-const RUNS: &str = r"
+const RUNS: &str = r#"
 import rlf
 
 
 @rlf.reward
 def runs(trajectory: rlf.Trajectory) -> float:
-    return float(rlf.run_program(trajectory.answer).completed)
-";
+    language = "ruby" if trajectory.answer == "ruby" else "python"
+    return float(rlf.run_program(trajectory.answer, language).completed)
+"#;
 
 /// The plugin `reach` in both languages, with the same grants.
 fn folders(grants: &str) -> [PluginFolder; 2] {
@@ -194,16 +195,19 @@ fn a_program_that_finds_the_interpreters_way_to_gates_reaches_none() {
 import sys
 ask = sys.modules['rlf_driver.run'].host().ask
 print(ask('http.fetch', '[{\"method\": \"GET\", \"url\": \"http://localhost/\"}]'))
+print(ask('tools.invoke', '[]'))
+print(ask('execute.run', '[]'))
 print(ask('tools.list', '[]'))
 ";
     let [plugins, _] = folders(GRANTS);
     let report = shown(&plugins, "run", &json!({ "code": code }));
-    let refused = r#"[{"error":{"kind":"denied","message":"no host is open to this plugin"}}]"#;
-    assert_eq!(
-        report["stdout"],
-        json!(format!("{refused}\n[]\n")),
-        "{report}"
-    );
+    let stdout = report["stdout"].as_str().expect("is text");
+    let lines: Vec<&str> = stdout.lines().collect();
+    for (line, gate) in lines.iter().zip(["http", "tools", "execute"]) {
+        let refused = format!("the gate `{gate}` is not open");
+        assert!(line.contains(&refused), "{report}");
+    }
+    assert_eq!(lines[3..], ["[]"], "{report}");
 }
 
 #[test]
@@ -230,18 +234,21 @@ fn a_reward_in_a_file_runs_the_answer_and_excludes_what_it_may_not_run() {
     plugins
         .plugin(&["grant", "runs", "--gate", "execute", "--config", config])
         .succeeded();
-    for (answer, runs) in [("print(1)", 1.0), ("1 / 0", 0.0)] {
+    let grade = |answer: &str| {
         let answer = format!("--answer={answer}");
-        let grade = [
-            "grade",
-            "runs",
-            &answer,
-            "--reference=1",
-            "--json",
-            "--config",
-            config,
-        ];
-        let graded = plugins.plugin(&grade).succeeded().json();
+        let grade = ["grade", "runs", &answer, "--reference=1", "--json"];
+        plugins.plugin(&[&grade[..], &["--config", config]].concat())
+    };
+    for (answer, runs) in [("print(1)", 1.0), ("1 / 0", 0.0)] {
+        let graded = grade(answer).succeeded().json();
         assert_eq!(graded["terms"], json!({ "runs": runs }));
     }
+    // A language that is not open to the reward.
+    let excluded = grade("ruby");
+    assert_ne!(excluded.code(), Some(0), "{excluded}");
+    let said = format!("{excluded}");
+    assert!(
+        said.contains("no interpreter that is open to this plugin"),
+        "{said}"
+    );
 }

@@ -171,6 +171,90 @@ fn what_an_operator_must_give_is_said_and_does_not_stop_a_build() {
     );
 }
 
+/// A plugin with a gate.
+const ADDS: &str = r#"
+import rlf
+
+
+@rlf.tool
+def add(a: int, b: int) -> str:
+    return rlf.call_tool("calculate", {"expression": f"{a}+{b}"}).text
+"#;
+
+#[test]
+fn grants_of_the_source_hold_while_it_is_built_and_grants_of_the_file_hold_for_its_bytes() {
+    let folders = Folders::new(&[
+        ("add/add.py", ADDS),
+        ("add/plugin.toml", "gates = ['tools']\n"),
+        ("grants.toml", "[plugins.add]\ntools = ['calculate']\n"),
+    ]);
+    let untried = folders.build("add", "add.wasm", &[]);
+    assert_eq!(untried.succeeded().json()["needs"]["kind"], json!("gates"));
+    let config = folders.plugins.path().join("grants.toml");
+    let config = text(&config);
+    let shipped = text(folders.host().plugins());
+    let grant = |folder: &Path| {
+        let gate = [
+            "plugin", "grant", "add", "--gate", "tools", "--config", config,
+        ];
+        let directories = ["--plugins", text(folder), "--plugins", shipped];
+        let granted = folders.host().run([&gate[..], &directories].concat());
+        granted.succeeded();
+    };
+    grant(folders.plugins.path());
+    let tried = folders.build("add", "add.wasm", &["--config", config]);
+    assert_eq!(
+        tried.succeeded().json()["plugin"]["granted"],
+        json!(["tools"])
+    );
+    grant(folders.built.path());
+    let call = || {
+        let call = [
+            "plugin",
+            "call",
+            "add",
+            "add",
+            r#"{"a": 1, "b": 2}"#,
+            "--json",
+        ];
+        // Without the folder of the source.
+        let directories = [
+            "--plugins",
+            text(folders.built.path()),
+            "--plugins",
+            shipped,
+        ];
+        let options = ["--config", config];
+        folders
+            .host()
+            .run([&call[..], &directories, &options].concat())
+    };
+    let outcome = call().succeeded().json();
+    assert_eq!(outcome["observation"]["content"][0]["text"], json!("3"));
+    // With one more space in the source it is another file.
+    let source = folders.plugins.path().join("add/add.py");
+    let changed = fs::read_to_string(&source).expect("can be read") + " ";
+    fs::write(&source, changed).expect("can be written");
+    folders.build("add", "add.wasm", &[]).succeeded();
+    call().refused_with(&["its hash is", "grants are withdrawn"]);
+}
+
+#[test]
+fn a_manifest_beside_a_built_file_replaces_the_one_in_it() {
+    let folders = Folders::new(&[
+        ("greet/greet.py", GREET),
+        ("greet/words.py", "HELLO = 'Hello, '"),
+        ("greet/plugin.toml", "config.end = '!'\n"),
+    ]);
+    let folder = folders.file("greet");
+    fs::create_dir(&folder).expect("can be made");
+    folders.build("greet", "greet/greet.wasm", &[]).succeeded();
+    let ann = json!({"name": "Ann"});
+    assert_eq!(folders.answer("greet", "greet", &ann), json!("Hello, Ann!"));
+    fs::write(folder.join("plugin.toml"), "config.end = '?'\n").expect("can be written");
+    assert_eq!(folders.answer("greet", "greet", &ann), json!("Hello, Ann?"));
+}
+
 #[test]
 fn a_build_that_cannot_work_is_refused_and_leaves_no_file() {
     let folders = Folders::new(&[
@@ -184,7 +268,8 @@ fn a_build_that_cannot_work_is_refused_and_leaves_no_file() {
     let beside = folders.plugins.path().join("broken.wasm");
     folders
         .build("broken.py", text(&beside), &[])
-        .refused_with(&["would lie beside its source"]);
+        .refused_with(&["would be beside its source"]);
+    assert!(!beside.exists());
     // The compiler says what is wrong before this program does.
     let unbuilt = folders.build("crate", "crate.wasm", &[]);
     assert!(

@@ -115,11 +115,11 @@ pub(crate) enum PluginCommand {
     },
     /// Make a plugin that runs as it is, to begin from
     New(NewPlugin),
-    /// Make one file of a plugin: a component that needs neither its folder nor an interpreter beside it
+    /// Build a plugin into one file that runs without its folder or an installed interpreter
     ///
-    /// The file has the plugin's component and its plugin.toml. For Python and JavaScript, the component is the interpreter,
-    /// and the file also has the source. For Rust, the component is built first, by `cargo`. What was built is loaded once
-    /// before it is written.
+    /// The file contains the plugin's component and its plugin.toml. For Python and JavaScript, the component is the
+    /// interpreter, and the file also contains the source. For Rust, `cargo` builds the component first. The result is loaded
+    /// once as a test, and then written.
     Build(BuildPlugin),
     /// Check a plugin before it goes into a plugin directory
     Check {
@@ -162,7 +162,7 @@ pub(crate) struct BuildPlugin {
     /// File to write (default: NAME.wasm in the current folder; for Rust, in the plugin's folder)
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// The path is an environment in Python: a file, or a folder of files, one server each
+    /// Treat the path as an environment in Python: a file, or a folder with one server in each file
     #[arg(long)]
     pub(crate) environment: bool,
     #[command(flatten)]

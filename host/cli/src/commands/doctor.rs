@@ -1,5 +1,7 @@
 //! `rlf-host doctor`: shows what this machine has, and which device a configuration would use.
 
+use std::io::ErrorKind;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use console::style;
@@ -11,15 +13,15 @@ use serde_json::json;
 use crate::arguments::Doctor;
 use crate::plugins::sandbox;
 
-/// Target that guests are compiled for.
-const WASM_TARGET: &str = "wasm32-wasip2";
+/// Target that plugins in Rust are compiled for.
+pub(crate) const WASM_TARGET: &str = "wasm32-wasip2";
 
 pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
     let cpu = cpu_facts();
     let cuda = cuda_status();
     let pools = sandbox(&SandboxConfig::default())?.pools();
     let cache = user_cache();
-    let target = wasm_target();
+    let target = wasm_target(Path::new("."));
     let config = options.config.as_ref().map(|path| {
         let config = RunConfig::load(path, &[])?;
         let reason = open_device(&config.device)?.reason;
@@ -96,14 +98,20 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// True if the installed compiler can build guests. The error says how to make it able to.
-fn wasm_target() -> Result<String, String> {
+/// Checks that the compiler in use in `folder` can build plugins in Rust. The error says what to install.
+pub(crate) fn wasm_target(folder: &Path) -> Result<String, String> {
     let output = Command::new("rustc")
+        .current_dir(folder)
         .args(["--print", "target-libdir", "--target", WASM_TARGET])
         .output()
-        .map_err(|error| format!("rustc cannot be started: {error}"))?;
-    let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    if output.status.success() && std::path::Path::new(&folder).is_dir() {
+        .map_err(|error| match error.kind() {
+            ErrorKind::NotFound => format!(
+                "there is no `rustc`; install Rust from https://rustup.rs, then type `rustup target add {WASM_TARGET}`"
+            ),
+            _ => format!("`rustc` cannot be started: {error}"),
+        })?;
+    let libraries = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if output.status.success() && Path::new(&libraries).is_dir() {
         Ok(format!("{WASM_TARGET} is installed"))
     } else {
         Err(format!("`rustup target add {WASM_TARGET}` installs it"))

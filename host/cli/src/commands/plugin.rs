@@ -145,7 +145,7 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
         }
         PluginCommand::Build(build) => {
             let configured = settings_at(&operator, &build.path, &build.bindings)?;
-            build::run(build, sources, &configured, &sandbox, options.json)
+            build::run(build, sources, configured, &sandbox, options.json)
         }
         PluginCommand::Check { path, bindings } => {
             let configured = settings_at(&operator, path, bindings)?;

@@ -3,7 +3,6 @@
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use rlf_dialogue::split::Split;
@@ -20,6 +19,7 @@ use super::options::{Scenario, split_of_name};
 use super::question::{Question, Source};
 use super::rejection::{Check, Finding};
 use super::stage::Stage;
+use crate::lines;
 
 /// A question of a file.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ struct Said {
 
 /// Reads a file. A line that is no such object is an error.
 pub(crate) fn read_questions(path: &Path) -> Result<Vec<Given>, RowsError> {
-    let text = fs::read_to_string(path).map_err(|source| RowsError::read(path, source))?;
+    let text = lines::text(path).map_err(|source| RowsError::read(path, source))?;
     let mut questions = Vec::new();
     let mut ids = BTreeSet::new();
     let mut asked: BTreeMap<String, usize> = BTreeMap::new();
@@ -280,6 +280,8 @@ fn entities(question: &Question) -> BTreeSet<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -297,7 +299,8 @@ mod tests {
             line("Stella", r#""split": "train","#),
             line("Iphigenie", r#""split": "test","#),
         ];
-        fs::write(&path, text.join("\n")).unwrap();
+        // As some editors write it.
+        fs::write(&path, format!("\u{feff}{}", text.join("\n"))).unwrap();
         let given = read_questions(&path).unwrap();
         let made = own_steps(&path, &given).unwrap();
         let lines = into_lines(given, made);

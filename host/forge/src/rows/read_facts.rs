@@ -1,7 +1,6 @@
 //! Reads a file of facts: JSON lines with facts, and perhaps with the words for relations.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use rlf_specification::date;
@@ -12,6 +11,7 @@ use super::error::RowsError;
 use super::facts::{Entity, Fact, Facts, Relation, Target, with_article};
 use super::options::split_of_name;
 use super::tool_names::identifier;
+use crate::lines;
 
 /// A line: a fact, or a relation in words.
 #[derive(Debug, Deserialize)]
@@ -77,7 +77,7 @@ struct Words {
 /// Reads a file. Each line is `{subject, subject_kind, relation, object, object_kind}`, or `{relation, noun, ask, tools}` with
 /// the words for a relation. The split of an entity follows from its name.
 pub(crate) fn read_facts(path: &Path) -> Result<Facts, RowsError> {
-    let text = fs::read_to_string(path).map_err(|source| RowsError::read(path, source))?;
+    let text = lines::text(path).map_err(|source| RowsError::read(path, source))?;
     let mut found = Found::default();
     for (number, line) in (1..).zip(text.lines()) {
         if !line.trim().is_empty() {
@@ -275,6 +275,8 @@ fn target(kind: &str, object: &str, unit: String) -> Result<Target, FactError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn read(lines: &[&str]) -> Result<Facts, RowsError> {

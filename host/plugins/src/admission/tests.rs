@@ -235,14 +235,15 @@ proptest! {
                 prop_assert!(pick(used).iter().all(|gate| AVAILABLE.contains(gate)));
             }
             Err(LoadRefusal { kind, what, .. }) => {
-                prop_assert_eq!(kind, ProblemKind::Gates);
-                let expected = if used & !asked != 0 {
-                    "does not ask for"
+                // Only the second is the operator's to mend.
+                let (expected, expected_kind) = if used & !asked != 0 {
+                    ("does not ask for", ProblemKind::Manifest)
                 } else if used & !granted != 0 {
-                    "nobody granted"
+                    ("nobody granted", ProblemKind::Gates)
                 } else {
-                    "not available in this version"
+                    ("not available in this version", ProblemKind::Component)
                 };
+                prop_assert_eq!(kind, expected_kind);
                 prop_assert!(what.contains(expected), "{}", what);
             }
         }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rlf_sandbox::{OpenGate, State};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
@@ -57,8 +57,28 @@ impl HasData for HasGates {
 
 struct View<'a>(&'a mut State);
 
+impl View<'_> {
+    /// The gate of a kind of requests, if it is closed.
+    fn closed(&self, kind: &str) -> Option<&'static str> {
+        let (gate, is_open) = match kind {
+            "tools.invoke" => ("tools", self.0.gate::<tools::ToolsGate>().is_some()),
+            "execute.run" => ("execute", self.0.gate::<execute::ExecuteGate>().is_some()),
+            "http.fetch" => ("http", self.0.gate::<http::HttpGate>().is_some()),
+            _ => return None,
+        };
+        (!is_open).then_some(gate)
+    }
+}
+
 impl wit::Host for View<'_> {
     async fn ask(&mut self, kind: String, requests: String) -> Result<String> {
+        if let Some(gate) = self.closed(&kind) {
+            let refusal = format!(
+                "the gate `{gate}` is not open: plugin.toml asks for it (gates = [\"{gate}\"]), the operator grants it, and it \
+                 opens when the file has been loaded"
+            );
+            return Ok(error_to_json(&Error::Denied(refusal)).to_string());
+        }
         let answers = match kind.as_str() {
             "tools.list" => {
                 let listed = tools::View(self.0).list_tools().await?;
@@ -78,7 +98,9 @@ impl wit::Host for View<'_> {
             },
             _ => {
                 let kind: String = kind.chars().take(64).collect();
-                Err(invalid(format!("there are no requests {kind:?}")))
+                Err(invalid(format!(
+                    "unknown kind of request {kind:?}; there are: tools.list, tools.invoke, execute.run, http.fetch"
+                )))
             }
         };
         let answers = answers.unwrap_or_else(|refusal| error_to_json(&refusal));
@@ -92,7 +114,7 @@ fn parsed<T: DeserializeOwned, G>(
     into_guest: impl Fn(T) -> Answer<G>,
 ) -> Answer<Vec<G>> {
     let requests: Vec<T> = serde_json::from_str(requests)
-        .map_err(|error| invalid(format!("the requests: {error}")))?;
+        .map_err(|error| invalid(format!("the requests cannot be read: {error}")))?;
     requests.into_iter().map(into_guest).collect()
 }
 
@@ -100,22 +122,12 @@ fn invalid(what: String) -> Error {
     Error::InvalidArguments(what)
 }
 
-/// The answers, each an error or of this form.
+/// Encodes the answers: each is an error, or a value encoded by `form`.
 fn array<T>(answers: &[Answer<T>], form: impl Fn(&T) -> Value) -> Value {
     answers
         .iter()
         .map(|answer| answer.as_ref().map_or_else(error_to_json, &form))
         .collect()
-}
-
-/// Bytes, as base64.
-#[derive(Default, Serialize)]
-struct Bytes(String);
-
-impl Bytes {
-    fn new(bytes: &[u8]) -> Self {
-        Self(STANDARD.encode(bytes))
-    }
 }
 
 fn decoded(text: &str, what: &str) -> Answer<Vec<u8>> {
@@ -214,8 +226,8 @@ fn report(report: &Report) -> Value {
         Some(Outcome::Raised(exception)) => (Some("raised"), None, Some(exception)),
         Some(Outcome::Rejected(exception)) => (Some("rejected"), None, Some(exception)),
     };
-    let files: BTreeMap<&str, Bytes> = (report.files.iter())
-        .map(|file| (file.path.as_str(), Bytes::new(&file.data)))
+    let files: BTreeMap<&str, String> = (report.files.iter())
+        .map(|file| (file.path.as_str(), STANDARD.encode(&file.data)))
         .collect();
     json!({
         "ended": ended_name(report.ended),
@@ -237,12 +249,17 @@ fn report(report: &Report) -> Value {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct JsonRequest {
+    #[serde(default = "get")]
     method: String,
     url: String,
     #[serde(default)]
     headers: Vec<(String, HeaderValue)>,
     #[serde(default)]
     body: String,
+}
+
+fn get() -> String {
+    "GET".to_owned()
 }
 
 #[derive(Deserialize)]
@@ -274,6 +291,6 @@ fn response(response: &http::wit::Response) -> Value {
     json!({
         "status": response.status,
         "headers": response.headers,
-        "body": Bytes::new(&response.body),
+        "body": STANDARD.encode(&response.body),
     })
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use wasmparser::{Chunk, Parser, Payload};
 
+use super::attachment::Attachment;
 use super::component::{ComponentInfo, check_start, damaged};
 use super::error::LoadError;
 
@@ -19,6 +20,8 @@ const CHUNK_BYTES: usize = 256 << 10;
 pub struct ComponentFile {
     file: File,
     info: ComponentInfo,
+    /// Has hashed the component.
+    hasher: blake3::Hasher,
 }
 
 impl ComponentFile {
@@ -36,10 +39,21 @@ impl ComponentFile {
         Self::read_start(file, max_bytes)
     }
 
-    /// Reads the component in the first `bytes` of a file. What follows it is no part of it.
-    pub fn read_start(file: File, bytes: u64) -> Result<Self, LoadError> {
-        let info = identify(&mut Stream::new((&file).take(bytes)))?;
-        Ok(Self { file, info })
+    /// Reads the component that fills the first `bytes` of a file. Later bytes are ignored.
+    fn read_start(file: File, bytes: u64) -> Result<Self, LoadError> {
+        let mut stream = Stream::new((&file).take(bytes));
+        let info = identify(&mut stream)?;
+        let hasher = stream.hasher;
+        Ok(Self { file, info, hasher })
+    }
+
+    /// Reads the component before an attachment. The second value is the hash of the whole file, in hexadecimal: of the
+    /// component that [`bytes`](Self::bytes) returns, and of the attachment as it was read.
+    pub fn read_before(file: File, attached: &Attachment) -> Result<(Self, String), LoadError> {
+        let found = Self::read_start(file, attached.component_bytes)?;
+        let mut hasher = found.hasher.clone();
+        hasher.update(attached.section());
+        Ok((found, hasher.finalize().to_hex().to_string()))
     }
 
     /// Its hash, imports and exports.

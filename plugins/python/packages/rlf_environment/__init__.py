@@ -3,9 +3,18 @@
 `load` runs once, before the snapshot that every session starts from; `open` begins the one session of this process
 image. No function raises for what a task, a model or a file of tools does: what went wrong is in the answer.
 
-In order of reading: `loading` executes files, `servers` keeps what they made in EnvFactory's format, `trl` keeps what they made as
-environment classes of TRL, `functions` is the same for tools that are single functions, `session` is an episode, `snapshots` carries one to another image, `comparison` judges a final state,
-`warmup` is played before any of it counts.
+In order of reading:
+
+| module | what it does |
+|---|---|
+| `loading` | executes files |
+| `servers` | environments in EnvFactory's format |
+| `trl` | environment classes of TRL |
+| `functions` | tools that are single functions |
+| `session` | one episode |
+| `snapshots` | carries an episode to another image |
+| `comparison` | judges a final state |
+| `warmup` | played before any of it counts |
 """
 
 from . import warmup

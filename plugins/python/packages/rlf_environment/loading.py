@@ -37,6 +37,10 @@ def executed(server, source, file):
     except Refused as refused:
         del sys.modules[module.__name__]
         raise Refused(INVALID, f"{file}: {refused}") from None
+    except BaseException:
+        del sys.modules[module.__name__]
+        del FastMCP.made[before:]
+        raise
 
 
 def unloaded(server):

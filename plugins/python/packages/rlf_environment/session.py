@@ -49,6 +49,8 @@ class Session:
             if both := sorted(found.keys() & tools.keys()):
                 raise Refused(INVALID, f"two servers of the task have a tool {both[0]!r}")
             found.update(tools)
+        if both := sorted(found.keys() & self.functions.keys()):
+            raise Refused(INVALID, f"a server and a function of the task have the name {both[0]!r}")
         found.update((name, encoded(function.tool)) for name, function in self.functions.items())
         if allowed is None:
             return found
@@ -97,7 +99,7 @@ class Session:
         return found
 
     def rewards(self):
-        """What the servers say of themselves, by name; those that say nothing are left out."""
+        """The rewards of the servers that have `get_reward`, by name."""
         found = {name: self.loaded[name].reward() for name in self.servers}
         return {name: reward for name, reward in found.items() if reward is not None}
 
@@ -234,8 +236,8 @@ def started(session, messages):
 
 @answered
 def verify(answer, reference_json):
-    """The share of the reference's servers whose state is the reference's. Without a state in it, the mean of what the servers
-    say of themselves. Changes nothing."""
+    """The share of the reference's servers whose state is the reference's. Without a state in it, the mean of the servers'
+    rewards. Changes nothing, unless `get_reward` changes what cannot be copied."""
     reference = decoded(reference_json, "the reference")
     wanted = reference.get("state")
     before = random.getstate()

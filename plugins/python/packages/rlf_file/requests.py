@@ -146,6 +146,10 @@ def grade(task, group, grading):
         scores = rewards.grade(task_from(task), [trajectory_from(one) for one in group], rlf.Grading(**grading))
     except BaseException as fault:
         return _bug(fault)
+    for score in scores:
+        # Not the plugin's doing, so no trajectory is graded without it.
+        if isinstance(score, rlf.GateError) and score.kind == "unavailable":
+            return _error(score.kind, score.message)
     return _encoded([_score(score) for score in scores])
 
 

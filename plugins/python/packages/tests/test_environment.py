@@ -214,9 +214,10 @@ class Servers(unittest.TestCase):
             ("def f(:\n", "Bad.py:1: SyntaxError"),
             ("import sys\nsys.exit(3)\n", "Bad.py:2: SystemExit: 3"),
             ("x = 1\n", "Bad.py: makes no FastMCP, and has no class with `reset`"),
-            ("class A:\n  def reset(self): ...\nclass B:\n  def reset(self): ...\n", "2 classes with `reset`: A, B"),
+            ("class A:\n  def reset(self): ...\nclass B:\n  def reset(self): ...\n", "2 classes with `reset`: A, B; give one the name of the file"),
             ("class A:\n  def reset(self): ...\n", "Bad.py: A has no tool"),
             ("class A:\n  def __init__(self): 1 / 0\n  def reset(self): ...\n", "A cannot be made: ZeroDivisionError"),
+            ("class A:\n  def __init__(self): exit(1)\n  def reset(self): ...\n", "A cannot be made: SystemExit"),
         ):
             answer = json.loads(image(load={"servers": {"Bad": {"source": source, "file": "Bad.py"}}})[0])
             self.assertIn(text, answer["error"]["message"])
@@ -469,7 +470,19 @@ class Functions(unittest.TestCase):
 
 
 GUESS = '''
+import itertools
 import random
+
+
+class Place:
+    def __init__(self):
+        self.x = 1
+
+
+class Last:
+    def __init__(self):
+        self.number = None
+        self.place = Place()
 
 
 class Base:
@@ -477,9 +490,15 @@ class Base:
         self.secret = random.randint(low, high)
         self.tries = []
         self.dice = random.Random(low)
+        self.ids = itertools.count(1)
+        self.words = iter(["a"])
+        self.last = Last()
+        self.odd = [float("nan"), self.dice, {2, 1}]
+        self.odd.append(self.odd)
         return f"Guess a number from {low} to {high}."
 
     def get_reward(self) -> float:
+        self.secret += 0 if self.secret in self.tries else 1
         return 1.0 if self.secret in self.tries else 0.0
 
 
@@ -521,10 +540,11 @@ class TrlClasses(unittest.TestCase):
         return [json.loads(answer) for answer in image(["open", json.dumps(task), seed], *calls, load=GUESS_FILE)[1:]]
 
     def test_reset_takes_the_row_and_begins_the_conversation(self):
-        opened, state = self.asked(["state"], row={"low": 5, "high": 5, "answer": "x"})
+        opened, state, again = self.asked(["state"], ["state"], row={"low": 5, "high": 5, "answer": "x"})
         self.assertEqual(opened["messages"], [{"role": "user", "content": "Guess a number from 5 to 5."}])
-        # The generator has no form in JSON.
-        self.assertEqual(state, {"Guess": {"secret": 5, "tries": []}})
+        # Generators and iterators are no data, and are not used up.
+        held = {"secret": 5, "tries": [], "last": {"number": None, "place": {"x": 1}}, "odd": ["nan", "<Random>", [1, 2], "<list>"]}
+        self.assertEqual((state, again), ({"Guess": held}, {"Guess": held}))
         self.assertEqual(self.asked(row=None)[0]["messages"][0]["content"], "Guess a number from 1 to 10.")
 
     def test_public_methods_are_tools_of_their_own_names(self):
@@ -549,8 +569,11 @@ class TrlClasses(unittest.TestCase):
         _, before, _, after = self.asked(verify, call("guess", number=5), verify, row={"low": 5, "high": 5})
         self.assertEqual(before, {"success": False, "score": 0.0, "reason": "get_reward of Guess: 0"})
         self.assertEqual((after["success"], after["score"]), (True, 1.0))
-        state = ["verify", None, json.dumps({"state": {"Guess": {"secret": 5, "tries": []}}})]
-        self.assertTrue(self.asked(state, row={"low": 5, "high": 5})[1]["success"])
+        # What get_reward changes is a copy.
+        _, before, state = self.asked(verify, ["state"], row={"low": 5, "high": 5})
+        self.assertEqual(state["Guess"]["secret"], 5)
+        asked = ["verify", None, json.dumps({"state": state})]
+        self.assertTrue(self.asked(asked, row={"low": 5, "high": 5})[1]["success"])
         odd = {"servers": {"Guess": {"source": GUESS.replace("1.0 if", "2.0 if"), "file": "Guess.py"}}}
         task = json.dumps({"servers": {"Guess": {"low": 5, "high": 5}}})
         answer = image(["open", task, 1], call("guess", number=5), verify, load=odd)[3]

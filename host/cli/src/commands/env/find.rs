@@ -96,10 +96,10 @@ pub(crate) fn find(
             sources.display()
         );
     }
-    let loaded = environments.plugin(&name)?.grants();
-    let servers = (loaded.environment.as_ref())
-        .map(PythonEnvironment::names)
-        .transpose()?;
+    let servers = environments
+        .plugin(&name)?
+        .servers()
+        .map(<[String]>::to_vec);
     Ok(Found {
         environments,
         name,

@@ -1,4 +1,4 @@
-//! `rlf-host plugin build`: makes one file of a plugin, to ship, to sign, or to run where its interpreter is not.
+//! `rlf-host plugin build`: builds a plugin into one file, to ship it or to run it where no interpreter is installed.
 
 mod cargo;
 
@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use console::style;
-use rlf_plugins::build::{self, BuiltPlugin};
-use rlf_plugins::manifest::MANIFEST_FILE;
+use rlf_plugins::bundling::{self, BuiltBundle};
+use rlf_plugins::grants::PluginGrants;
+use rlf_plugins::manifest::{MANIFEST_FILE, PluginManifest};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::problem::{Problem, ProblemKind};
 use rlf_plugins::registry::Registry;
@@ -18,6 +19,7 @@ use rlf_run::PluginSources;
 use rlf_run::plugins::KINDS;
 use rlf_sandbox::Sandbox;
 use serde_json::json;
+use tempfile::TempDir;
 
 use super::inspect::bytes;
 use crate::arguments::BuildPlugin;
@@ -25,11 +27,14 @@ use crate::commands::env::is_python;
 use crate::operator::PluginSettings;
 use crate::plugins::loading;
 
-/// Builds the plugin, loads what was built, and writes it to its place.
+/// The plugin, loaded once, or what it needs from an operator before it can be loaded.
+type Trial = Result<Arc<Plugin>, Problem>;
+
+/// Builds the plugin, loads the result once, and writes it.
 pub(super) fn run(
     wanted: &BuildPlugin,
     sources: &PluginSources,
-    configured: &PluginSettings,
+    configured: PluginSettings,
     sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
@@ -39,43 +44,40 @@ pub(super) fn run(
         .with_context(|| format!("cannot find {}", wanted.path.display()))?;
     let name = plugin_name(&path)?;
     let is_rust = path.join("Cargo.toml").is_file();
+    if is_rust && wanted.environment {
+        bail!(
+            "--environment is for environments in Python, and {} is a crate",
+            path.display()
+        );
+    }
     let output = match &wanted.output {
         Some(output) => output.clone(),
         None if is_rust => wanted.path.join(format!("{name}.wasm")),
         None => PathBuf::from(format!("{name}.wasm")),
     };
+    if !is_rust {
+        check_place(&path, &output)?;
+    }
+
     let staged = tempfile::tempdir().context("cannot make a temporary folder")?;
     let built = if is_rust {
-        let folder = staged.path().join(&name);
-        fs::create_dir(&folder)?;
-        let manifest = path.join(MANIFEST_FILE);
-        if manifest.is_file() {
-            fs::copy(&manifest, folder.join(MANIFEST_FILE))?;
-        }
-        fs::copy(cargo::build(&path)?, folder.join(format!("{name}.wasm")))?;
-        build::plugin(&folder, &[])
+        bundling::plugin(&staged_crate(&path, &name, &staged)?, &[])
     } else if wanted.environment {
-        build::python_environment(&path, &sources.all())
+        bundling::python_environment(&path, &sources.all())
     } else {
-        build::plugin(&path, &sources.all())
+        bundling::plugin(&path, &sources.all())
     };
     let built = built.map_err(|problem| {
-        let is_folder = path.is_dir() && !wanted.environment;
-        let hint = if is_folder && is_python(&path) {
+        let may_be_environment = path.is_dir() && !wanted.environment && is_python(&path);
+        let hint = if may_be_environment {
             "; if it is an environment, add --environment"
         } else {
             ""
         };
         anyhow!("{problem}{hint}")
     })?;
-    if !is_rust && !wanted.environment {
-        check_place(&path, &output)?;
-    }
-
-    let file = staged.path().join(format!("{name}.wasm"));
-    fs::write(&file, &built.bytes)?;
-    let loaded = loading(|| Registry::load_one(&file, &[], &configured.grants, KINDS, sandbox));
-    if let Err(problem) = &loaded
+    let trial = load(&built, &name, &staged, configured.grants, sandbox)?;
+    if let Err(problem) = &trial
         && !is_for_the_operator(problem)
     {
         let path = wanted.path.clone();
@@ -87,7 +89,7 @@ pub(super) fn run(
     }
     rlf_files::write(&output, &built.bytes)
         .with_context(|| format!("cannot write {}", output.display()))?;
-    report(&output, &name, &built, &loaded, as_json)
+    report(&output, &built, &trial, as_json)
 }
 
 /// The plugin's name: that of the folder, or of the file without its ending.
@@ -101,7 +103,7 @@ fn plugin_name(path: &Path) -> anyhow::Result<String> {
     name.with_context(|| format!("{} has no name", path.display()))
 }
 
-/// Refuses to write the file where the plugin's source would be found under the same name.
+/// Refuses to write the file where a plugin directory would find it and its source under one name.
 fn check_place(source: &Path, output: &Path) -> anyhow::Result<()> {
     let folder = match output.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -110,13 +112,52 @@ fn check_place(source: &Path, output: &Path) -> anyhow::Result<()> {
     let folder = folder
         .canonicalize()
         .with_context(|| format!("there is no folder {}", folder.display()))?;
-    if source.parent() == Some(&folder) || source == folder {
+    let has_its_name = source.file_stem() == output.file_stem();
+    if source == folder || (source.parent() == Some(&folder) && has_its_name) {
         bail!(
-            "{} would lie beside its source, and a plugin directory may not have both; write it elsewhere with --output FILE",
-            output.display()
+            "{} would be beside its source, and a plugin directory would find both under one name; write it elsewhere with --output FILE, for example to {}",
+            output.display(),
+            Path::new("..")
+                .join(output.file_name().unwrap_or_default())
+                .display()
         );
     }
     Ok(())
+}
+
+/// Builds a crate, and puts its component and manifest into a folder of the plugin's name.
+fn staged_crate(path: &Path, name: &str, staged: &TempDir) -> anyhow::Result<PathBuf> {
+    let folder = staged.path().join(name);
+    fs::create_dir(&folder)?;
+    let manifest = path.join(MANIFEST_FILE);
+    let mut component = format!("{name}.wasm");
+    if manifest.is_file() {
+        let text = rlf_config::read(&manifest)?;
+        let parsed = PluginManifest::parse(&text, &manifest.display().to_string())?;
+        component = parsed.component.unwrap_or(component);
+        fs::write(folder.join(MANIFEST_FILE), text)?;
+    }
+    let file = Path::new(&component).file_name();
+    let file = file.with_context(|| format!("`component = {component:?}` is not a file name"))?;
+    fs::copy(cargo::build(path)?, folder.join(file))?;
+    Ok(folder)
+}
+
+/// Loads the result with the operator's grants. They hold for the source, and so they do for what is built from it.
+fn load(
+    built: &BuiltBundle,
+    name: &str,
+    staged: &TempDir,
+    mut grants: PluginGrants,
+    sandbox: &Sandbox,
+) -> anyhow::Result<Trial> {
+    grants.hash = Some(built.hash.clone());
+    grants.environment = None;
+    let file = staged.path().join(format!("{name}.wasm"));
+    fs::write(&file, &built.bytes)?;
+    Ok(loading(|| {
+        Registry::load_one(&file, &[], &grants, KINDS, sandbox)
+    }))
 }
 
 /// True if the plugin needs something that only the operator can give it, so that it cannot be tried here.
@@ -126,28 +167,24 @@ fn is_for_the_operator(problem: &Problem) -> bool {
 
 fn report(
     output: &Path,
-    name: &str,
-    built: &BuiltPlugin,
-    loaded: &Result<Arc<Plugin>, Problem>,
+    built: &BuiltBundle,
+    trial: &Trial,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let plugin = loaded.as_ref().ok().map(|plugin| plugin.report());
+    let plugin = trial.as_ref().ok().map(|plugin| plugin.report());
     if as_json {
         let report = json!({
             "file": output,
             "bytes": built.bytes.len(),
             "hash": built.hash,
             "plugin": plugin,
-            "needs": loaded.as_ref().err(),
+            "needs": trial.as_ref().err(),
         });
         say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(ExitCode::SUCCESS);
     }
-    say!(
-        "{}  {}",
-        style(output.display()).bold(),
-        bytes(built.bytes.len() as u64)
-    );
+    let size = bytes(built.bytes.len() as u64);
+    say!("{}  {size}", style(output.display()).bold());
     if let Some(plugin) = &plugin {
         let tools: Vec<&str> = plugin.tools.iter().map(|tool| tool.name.as_str()).collect();
         match &plugin.servers {
@@ -156,14 +193,20 @@ fn report(
             None => say!("  {}, tools: {}", plugin.kind.as_str(), tools.join(", ")),
         }
     }
-    if let Err(problem) = loaded {
-        say!("  it was not tried, because {}", problem.what);
+    if let Err(problem) = trial {
+        say!("  it was not loaded, because {}", problem.what);
     }
+    let full = output.canonicalize().unwrap_or_else(|_| output.to_owned());
+    let name = plugin_name(&full)?;
+    let mut entry = toml_edit::Table::new();
+    entry["path"] = toml_edit::value(full.display().to_string());
+    entry["hash"] = toml_edit::value(&built.hash);
     say!(
-        "\nPut it into a plugin directory, or name it in a configuration. The hash pins these bytes."
+        "\nPut it into a plugin directory, or name it in a configuration, where its hash pins it:"
     );
     say!("  [plugins.{name}]");
-    say!("  path = {:?}", output.display().to_string());
-    say!("  hash = {:?}  # pins these bytes", built.hash);
+    for line in entry.to_string().lines() {
+        say!("  {line}");
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! Makes one file of a plugin, which needs neither its folder nor an interpreter where it is used.
+//! Builds a plugin into a bundle: one file that runs without the plugin's folder and without an installed interpreter.
 
 use std::path::{Path, PathBuf};
 
@@ -13,19 +13,19 @@ use crate::problem::{LoadRefusal, Problem, ProblemKind};
 use crate::python_environment::PythonEnvironment;
 use crate::script::ScriptLanguage;
 
-/// A plugin in one file.
+/// A bundle that was built.
 #[derive(Debug)]
-pub struct BuiltPlugin {
+pub struct BuiltBundle {
     /// The contents of the file.
     pub bytes: Vec<u8>,
     /// BLAKE3 of the bytes, hexadecimal: what a grant pins.
     pub hash: String,
 }
 
-/// Returns the file of the plugin at `path`: a folder, or a bare component or source file. It has the plugin's component
-/// and manifest. For a source file, the component is the interpreter of the first of `directories` that has one, and the
-/// file also has the source and what lies beside it. Nothing of the plugin is run.
-pub fn plugin(path: &Path, directories: &[PathBuf]) -> Result<BuiltPlugin, Problem> {
+/// Builds the bundle of the plugin at `path`: a folder, or a bare component or source file. It contains the plugin's
+/// component and manifest. For a source file, the component is the interpreter of the first of `directories` that has one.
+/// The bundle then also contains the source and the other files of its folder. No code of the plugin runs.
+pub fn plugin(path: &Path, directories: &[PathBuf]) -> Result<BuiltBundle, Problem> {
     let job = Job::at(path, directories, &PluginGrants::default());
     let Candidate {
         mut manifest,
@@ -34,7 +34,7 @@ pub fn plugin(path: &Path, directories: &[PathBuf]) -> Result<BuiltPlugin, Probl
         environment,
         ..
     } = job.candidate()?;
-    // They name a folder and a file of it.
+    // These keys refer to the folder, which the bundle replaces.
     manifest.name = None;
     manifest.component = None;
     let contents = Contents {
@@ -45,9 +45,9 @@ pub fn plugin(path: &Path, directories: &[PathBuf]) -> Result<BuiltPlugin, Probl
     built(&contents, &component).map_err(|refusal| refusal.about(&job.alias, path))
 }
 
-/// Returns the file of an environment in Python: a folder of servers, or one server. The component is the interpreter of
+/// Builds the bundle of an environment in Python: a folder of servers, or one server. The component is the interpreter of
 /// the first of `directories` that has one.
-pub fn python_environment(path: &Path, directories: &[PathBuf]) -> Result<BuiltPlugin, Problem> {
+pub fn python_environment(path: &Path, directories: &[PathBuf]) -> Result<BuiltBundle, Problem> {
     let job = Job::at(path, directories, &PluginGrants::default());
     let made = PythonEnvironment::new(path.to_owned())
         .read()
@@ -65,14 +65,14 @@ pub fn python_environment(path: &Path, directories: &[PathBuf]) -> Result<BuiltP
     built(&contents, &component).map_err(|refusal| refusal.about(&job.alias, path))
 }
 
-fn built(contents: &Contents, component: &ComponentFile) -> Result<BuiltPlugin, LoadRefusal> {
-    let component = component
+fn built(contents: &Contents, component: &ComponentFile) -> Result<BuiltBundle, LoadRefusal> {
+    let mut bytes = component
         .bytes()
         .map_err(|error| LoadRefusal::from(&error))?;
-    let bytes = contents.attach_to(&component).map_err(|error| {
+    contents.attach_to(&mut bytes).map_err(|error| {
         let what = format!("its files cannot be written as JSON: {error}");
         LoadRefusal::new(ProblemKind::File, what, "")
     })?;
     let hash = blake3::hash(&bytes).to_hex().to_string();
-    Ok(BuiltPlugin { bytes, hash })
+    Ok(BuiltBundle { bytes, hash })
 }
