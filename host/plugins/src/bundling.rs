@@ -70,8 +70,11 @@ fn built(contents: &Contents, component: &ComponentFile) -> Result<BuiltBundle, 
         .bytes()
         .map_err(|error| LoadRefusal::from(&error))?;
     contents.attach_to(&mut bytes).map_err(|error| {
-        let what = format!("its files cannot be written as JSON: {error}");
-        LoadRefusal::new(ProblemKind::File, what, "")
+        LoadRefusal::new(
+            ProblemKind::File,
+            error.to_string(),
+            "build it with fewer files",
+        )
     })?;
     let hash = blake3::hash(&bytes).to_hex().to_string();
     Ok(BuiltBundle { bytes, hash })

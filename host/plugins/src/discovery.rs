@@ -242,8 +242,12 @@ fn open_component(directory: &Dir, file: &str) -> Result<Code, (String, &'static
     match Bundle::read(&file) {
         Ok(None) => Ok(Code::Component(file)),
         Ok(Some(bundle)) => Ok(Code::Bundle(Box::new(bundle))),
+        // The error may quote the file.
         Err(error) => Err((
-            format!("what `plugin build` attached to it cannot be read: {error}"),
+            format!(
+                "what `plugin build` attached to it cannot be read: {:.200}",
+                error.to_string()
+            ),
             "build it again, with this version of rlf-host",
         )),
     }

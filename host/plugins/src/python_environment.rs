@@ -131,6 +131,25 @@ impl PythonEnvironment {
     }
 }
 
+/// Checks the form of files that did not come from a folder: see [`PythonEnvironment::read`].
+pub(crate) fn check(files: &Value) -> Result<(), String> {
+    let Some(servers) = files["servers"].as_object() else {
+        return Err("its environment has no servers".to_owned());
+    };
+    if servers.len() > MAX_SERVERS {
+        return Err(format!("its environment has {} servers", servers.len()));
+    }
+    match servers
+        .keys()
+        .find(|name| name.chars().any(char::is_control) || name.len() > 255)
+    {
+        Some(name) => Err(format!(
+            "its environment has a server with the name {name:.64?}"
+        )),
+        None => Ok(()),
+    }
+}
+
 /// The folder of the servers, and the file name if only one file is meant.
 fn place(path: &Path) -> (&Path, Option<String>) {
     let (folder, only) = match path.extension() {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rlf_dialogue::tool::ToolDefinition;
 use rlf_http::HttpRules;
-use rlf_sandbox::{InitMode, Limits, ScratchFiles};
+use rlf_sandbox::{InitMode, Limits, ScratchFiles, safe_text};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -115,7 +115,7 @@ impl Plugin {
             name: self.name().to_owned(),
             kind: self.kind(),
             world: self.kind().world(),
-            description: rlf_sandbox::safe_text(self.description().as_bytes()),
+            description: safe_text(self.description().as_bytes()),
             version: self.manifest().version.clone(),
             path: self.path().to_owned(),
             component: self.code_path.clone(),
@@ -130,7 +130,10 @@ impl Plugin {
                 .iter()
                 .map(|tool| tool.definition.clone())
                 .collect(),
-            servers: self.servers().map(<[String]>::to_vec),
+            servers: self.servers().map(|servers| {
+                let shown = servers.iter().map(|name| safe_text(name.as_bytes()));
+                shown.collect()
+            }),
             data: slots
                 .map(|slot| (slot.clone(), self.grants().data.get(slot).cloned()))
                 .collect(),

@@ -114,6 +114,22 @@ impl ScriptFile {
         }
     }
 
+    /// Refuses more or larger files than a folder may have.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.beside.len() >= MAX_FILES {
+            return Err(format!(
+                "it has {} files in {}",
+                self.beside.len(),
+                self.language
+            ));
+        }
+        let mut sizes = self.beside.values().chain([&self.source]).map(String::len);
+        match sizes.find(|size| *size as u64 > MAX_FILE_BYTES) {
+            Some(size) => Err(format!("one of its files has {size} bytes")),
+            None => Ok(()),
+        }
+    }
+
     /// The kind of the plugin: what the manifest says, or else a reward if the file has a function that is marked as one,
     /// and a tool otherwise. `None` if the manifest says something that a file cannot be.
     pub(crate) fn kind(&self, manifest: &PluginManifest) -> Option<PluginKind> {

@@ -48,7 +48,7 @@ export async function request(text) {
 /** The contract's error for an exception. */
 function failure(error) {
   if (error instanceof requests.NotFound) return { kind: 'not-found', message: requests.describeError(error) };
-  if (error instanceof GateError) return { kind: error.kind, message: error.message };
+  if (error instanceof GateError && ['exhausted', 'unavailable'].includes(error.kind)) return { kind: error.kind, message: error.message };
   if (isOutOfMemory(error)) return { kind: 'exhausted', message: 'the call used up its memory' };
   return { kind: 'internal', message: requests.describeError(error) };
 }

@@ -229,7 +229,7 @@ fn a_plugin_reaches_its_gates() {
     let (_, reached) = asked(engine, "reach", "{}");
     assert!(reached.contains("34 bytes"), "{reached}");
     let (_, refused) = asked(engine, "get", "{}");
-    assert_eq!(refused, r#"{"error":{"kind":"denied","message":"no"}}"#);
+    assert!(refused.contains(r#""kind":"internal""#), "{refused}");
     _ = printed();
 }
 

@@ -58,7 +58,7 @@ export function runProgram(code, options = {}) {
  * Runs programs side by side, each in an instance of its own.
  *
  * @param programs `code`, and optionally `language` (default `python`), `arguments`, `stdin`, `files` (by path), `fetch` (paths
- * of files to return), `seed`, `timeMs`, `memoryBytes`, `outputBytes`, `fileBytes`.
+ * of files to return), `seed`, `timeMs` (default 2000), `memoryBytes`, `outputBytes`, `fileBytes`.
  * @returns For each a `GateError`, or a report: `ended`, `outcome`, `exitCode`, `exception`, `stdout`, `stderr`, `files`, `cpuUs`.
  */
 export function runPrograms(programs) {
@@ -124,7 +124,7 @@ function mapped(object, change) {
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));
 }
 
-function programOf({ code, language = 'python', arguments: given = [], stdin, files = {}, fetch: fetched = [], seed = 0, timeMs = 0, memoryBytes = 0, outputBytes = 0, fileBytes = 0 }) {
+function programOf({ code, language = 'python', arguments: given = [], stdin, files = {}, fetch: fetched = [], seed = 0, timeMs = 2000, memoryBytes = 0, outputBytes = 0, fileBytes = 0 }) {
   const limits = { wall_ms: timeMs, memory_bytes: memoryBytes, output_bytes: outputBytes, file_bytes: fileBytes };
   return { language, code, arguments: given, stdin: base64(stdin), files: mapped(files, base64), fetch: fetched, seed, limits };
 }

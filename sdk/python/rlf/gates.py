@@ -38,7 +38,8 @@ class ToolResult:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A program to run. A limit of 0 means the operator's limit."""
+    """A program to run. A limit of 0 means the operator's limit. A program that may take as long as the call that runs it can
+    cost that call its result."""
 
     code: str
     language: str = "python"
@@ -49,7 +50,7 @@ class Program:
     fetch: Sequence[str] = ()
     """Paths of files to return."""
     seed: int = 0
-    time_ms: int = 0
+    time_ms: int = 2_000
     memory_bytes: int = 0
     output_bytes: int = 0
     file_bytes: int = 0

@@ -72,6 +72,7 @@ class Gates(unittest.TestCase):
         self.host({"error": {"kind": "invalid-arguments", "message": "stdin is not base64"}})
         with self.assertRaisesRegex(rlf.GateError, "stdin is not base64"):
             rlf.run_programs([rlf.Program("")])
+        self.assertEqual(rlf.Program("").time_ms, 2_000)
 
     def test_outside_the_sandbox_a_test_answers(self):
         with self.assertRaisesRegex(rlf.GateError, "the gate `http` is not open"):

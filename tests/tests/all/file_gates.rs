@@ -138,8 +138,8 @@ fn a_file_calls_the_tools_that_are_open_to_it_and_no_others() {
         assert_eq!(computed[0], json!(["ok", "42"]));
         assert_eq!(computed[1][0], json!("failed"), "{computed}");
         let refused = shown(&plugins, "other", &json!({}));
-        let expected =
-            "error: not found: no tool \"lookup\" is open to this plugin; there are: calculate";
+        // What is open to a plugin is not the model's business.
+        let expected = "error: the tool broke on this call and gave no result";
         assert_eq!(refused, json!(expected));
         let many = json!({"expressions": vec!["1"; 65]});
         let stopped = call(&plugins, "compute", &many).json();
@@ -185,7 +185,7 @@ fn a_file_reaches_the_servers_that_are_open_to_it_and_never_sees_a_secret() {
         assert!(!text.contains("open-sesame-42"), "{text}");
         let refused = call(&plugins, "get", &json!({"url": "http://example.com/"}));
         let outcome = refused.json();
-        assert_eq!(outcome["ended"], json!("denied"), "{outcome}");
+        assert_eq!(outcome["ended"], json!("trap"), "{outcome}");
     }
 }
 

@@ -2,12 +2,14 @@
 //! out by the gate of its kind, if that is open, with the same limits as a request of a component.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rlf_sandbox::{OpenGate, State};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use serde_json::{Value, json};
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
@@ -32,6 +34,9 @@ mod bindings {
 }
 
 use bindings::rlf::plugin::gates as wit;
+
+/// Maximum number of requests that are read at once. Limits of the gates are usually smaller.
+const MAX_REQUESTS: usize = 1_024;
 
 /// All gates of a plugin, as JSON.
 pub(crate) struct JsonGates;
@@ -113,9 +118,43 @@ fn parsed<T: DeserializeOwned, G>(
     requests: &str,
     into_guest: impl Fn(T) -> Answer<G>,
 ) -> Answer<Vec<G>> {
-    let requests: Vec<T> = serde_json::from_str(requests)
+    let Requests(requests) = serde_json::from_str(requests)
         .map_err(|error| invalid(format!("the requests cannot be read: {error}")))?;
     requests.into_iter().map(into_guest).collect()
+}
+
+/// At most [`MAX_REQUESTS`] requests. Parsed, they take many times the length of their text.
+struct Requests<T>(Vec<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Requests<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Few<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Few<T> {
+            type Value = Requests<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array of requests")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(
+                self,
+                mut array: A,
+            ) -> std::result::Result<Self::Value, A::Error> {
+                let mut requests = Vec::new();
+                while let Some(request) = array.next_element()? {
+                    if requests.len() == MAX_REQUESTS {
+                        let what = format!("there are more than {MAX_REQUESTS}");
+                        return Err(serde::de::Error::custom(what));
+                    }
+                    requests.push(request);
+                }
+                Ok(Requests(requests))
+            }
+        }
+
+        deserializer.deserialize_seq(Few(PhantomData))
+    }
 }
 
 fn invalid(what: String) -> Error {

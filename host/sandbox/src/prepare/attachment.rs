@@ -9,6 +9,8 @@ use wasmparser::BinaryReader;
 
 /// Id of a custom section.
 const CUSTOM: u8 = 0;
+/// The first bytes of a component.
+const MAGIC: &[u8; 4] = b"\0asm";
 /// Bytes of magic, version and layer.
 const HEADER_BYTES: u64 = 8;
 /// Maximum length of a section's id and size.
@@ -42,6 +44,10 @@ impl Attachment {
     /// sections, only the headers are read.
     pub fn read(file: &File, name: &str, max_bytes: usize) -> io::Result<Option<Self>> {
         let end = file.metadata()?.len();
+        let mut magic = [0; MAGIC.len()];
+        if end < HEADER_BYTES || file.read_exact_at(&mut magic, 0).is_err() || magic != *MAGIC {
+            return Ok(None);
+        }
         let mut at = HEADER_BYTES;
         for _ in 0..MAX_SECTIONS {
             if at >= end {

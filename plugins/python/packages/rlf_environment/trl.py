@@ -42,6 +42,8 @@ class TrlEnvironment:
             raise Refused(INVALID, str(why)) from None
         except BaseException as fault:
             raise Refused(INVALID, f"{cls.__name__} cannot be made: {described(fault)}") from None
+        if not hasattr(self.api, "__dict__"):
+            raise Refused(INVALID, f"{cls.__name__} has __slots__, and its state is in attributes: leave __slots__ out")
         if not tools:
             raise Refused(INVALID, f"{cls.__name__} has no tool: a tool is a method whose name does not begin with _")
         self.code = Code(module)
@@ -53,7 +55,7 @@ class TrlEnvironment:
 
     def begin(self, row):
         """Resets the object, with the task's row. Returns the text that the model begins with, or None."""
-        said = finished(self.api.reset(**(row or {})))
+        said = finished(self.api.reset(**copy.deepcopy(row or {})))
         return None if said is None else shown(said)
 
     def state(self):

@@ -16,7 +16,7 @@ from rlf.trajectories import task_from, trajectory_from
 
 from . import foreign
 
-_INVALID, _NOT_FOUND, _INTERNAL, _EXHAUSTED = "invalid-arguments", "not-found", "internal", "exhausted"
+_INVALID, _NOT_FOUND, _INTERNAL, _EXHAUSTED, _UNAVAILABLE = "invalid-arguments", "not-found", "internal", "exhausted", "unavailable"
 
 
 _PIECE_BYTES = 1 << 20
@@ -132,9 +132,6 @@ def call(name, arguments, context):
         return _encoded({"content": [{"text": str(failed)}], "failed": True, "metrics": []})
     except MemoryError:
         return _error(_EXHAUSTED, "the call used up its memory")
-    except rlf.GateError as refused:
-        _print(refused)
-        return _error(refused.kind, refused.message)
     except BaseException as fault:
         return _bug(fault)
 
@@ -148,7 +145,7 @@ def grade(task, group, grading):
         return _bug(fault)
     for score in scores:
         # Not the plugin's doing, so no trajectory is graded without it.
-        if isinstance(score, rlf.GateError) and score.kind == "unavailable":
+        if isinstance(score, rlf.GateError) and score.kind == _UNAVAILABLE:
             return _error(score.kind, score.message)
     return _encoded([_score(score) for score in scores])
 
@@ -167,6 +164,8 @@ def _score(score):
 def _bug(fault):
     """The answer about an exception that is a bug. Its traceback goes to the plugin's author."""
     _print(fault)
+    if isinstance(fault, rlf.GateError) and fault.kind in (_EXHAUSTED, _UNAVAILABLE):
+        return _error(fault.kind, fault.message)
     return _error(_INTERNAL, _described(fault))
 
 

@@ -187,7 +187,7 @@ class Files(unittest.TestCase):
         answer = rlf_file.call("get", "{}", testing.context())
         self.assertIsInstance(answer, rlf_file.Failure)
         error = json.loads(answer)["error"]
-        self.assertEqual(error["kind"], "denied")
+        self.assertEqual(error["kind"], "internal")
         self.assertIn("http.fetch", error["message"])
 
     def test_the_files_beside_it_can_be_imported_in_a_call_too(self):

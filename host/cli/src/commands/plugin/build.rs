@@ -55,9 +55,7 @@ pub(super) fn run(
         None if is_rust => wanted.path.join(format!("{name}.wasm")),
         None => PathBuf::from(format!("{name}.wasm")),
     };
-    if !is_rust {
-        check_place(&path, &output)?;
-    }
+    check_output(&path, &output, is_rust)?;
 
     let staged = tempfile::tempdir().context("cannot make a temporary folder")?;
     let built = if is_rust {
@@ -103,8 +101,16 @@ fn plugin_name(path: &Path) -> anyhow::Result<String> {
     name.with_context(|| format!("{} has no name", path.display()))
 }
 
-/// Refuses to write the file where a plugin directory would find it and its source under one name.
-fn check_place(source: &Path, output: &Path) -> anyhow::Result<()> {
+/// Refuses to write over a source, and where a plugin directory would find the file and its source under one name. A crate
+/// is found by the file alone.
+fn check_output(source: &Path, output: &Path, is_rust: bool) -> anyhow::Result<()> {
+    let is_component = output.extension().is_some_and(|found| found == "wasm");
+    if !is_component || output.canonicalize().is_ok_and(|there| there == source) {
+        bail!(
+            "--output: {} is not the name of a new .wasm file",
+            output.display()
+        );
+    }
     let folder = match output.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -112,6 +118,9 @@ fn check_place(source: &Path, output: &Path) -> anyhow::Result<()> {
     let folder = folder
         .canonicalize()
         .with_context(|| format!("there is no folder {}", folder.display()))?;
+    if is_rust {
+        return Ok(());
+    }
     let has_its_name = source.file_stem() == output.file_stem();
     if source == folder || (source.parent() == Some(&folder) && has_its_name) {
         bail!(

@@ -32,6 +32,11 @@ pub(super) fn build(folder: &Path) -> anyhow::Result<PathBuf> {
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .filter(|message| message["manifest_path"].as_str().map(Path::new) == Some(&manifest))
+        // A crate may have other programs too.
+        .filter(|message| {
+            let kinds = message["target"]["kind"].as_array();
+            kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "cdylib"))
+        })
         .filter_map(|message| {
             let files = message["filenames"].as_array()?.iter();
             let mut files = files.filter_map(Value::as_str).map(PathBuf::from);
