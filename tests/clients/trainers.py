@@ -82,6 +82,31 @@ def trl():
     assert logged["rewards/Library/mean"] == before, logged
 
 
+def trl_class():
+    """An environment class for TRL is loaded unchanged: the same tools, results and rewards as its object in this process."""
+    from transformers.utils import get_json_schema
+
+    page = (ROOT / "docs/environments.md").read_text()
+    source = next(part.removeprefix("python\n") for part in page.split("```") if "class Guess:" in part)
+    namespace = {}
+    exec(source, namespace)
+    own = namespace["Guess"]()
+    row = {"low": 5, "high": 5}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "Guess.py"
+        file.write_text(source)
+        with Environment(file).open({"servers": {"Guess": row}}) as session:
+            assert [message["content"] for message in session.messages] == [own.reset(**row)]
+            described = get_json_schema(own.guess)["function"]
+            tool = session.tools["guess"]
+            assert (tool.name, tool.description) == (described["name"], described["description"]), tool
+            properties = described["parameters"]["properties"]
+            assert tool.input_schema["properties"] == properties, (tool.input_schema, properties)
+            for number in (1, 9, 5):
+                assert session.call("guess", {"number": number}).text == str(own.guess(number))
+                assert session.verify({}).score == own.get_reward()
+
+
 def verl():
     """Function tools through verl's registry, and a reward function as its reward loop calls it."""
     from verl.tools import function_tool
@@ -153,6 +178,6 @@ def conversation(vf, task, messages):
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
-    for trainer in (trl, verl, verifiers):
+    for trainer in (trl, trl_class, verl, verifiers):
         trainer()
         print(f"ok  {trainer.__name__}: {trainer.__doc__}", flush=True)

@@ -227,7 +227,7 @@ fn a_plugin_reaches_its_gates() {
     ";
     let engine = plugin(source).unwrap();
     let (_, reached) = asked(engine, "reach", "{}");
-    assert!(reached.contains("34 bytes"), "{reached}");
+    assert!(reached.contains("35 bytes"), "{reached}");
     let (_, refused) = asked(engine, "get", "{}");
     assert!(refused.contains(r#""kind":"internal""#), "{refused}");
     _ = printed();
