@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", name) for name in ("driver", "packages")]
+sys.path[:0] = [os.path.join(HERE, "..", name) for name in ("driver", "packages", "../../sdk/python")]
 
 import rlf_driver
 from rlf_driver import files

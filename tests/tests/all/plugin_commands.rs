@@ -583,6 +583,16 @@ fn a_grant_is_written_where_it_is_read_and_the_rest_of_the_file_stays() {
     }
     let written = fs::read_to_string(&config).expect("is there");
     assert!(!written.contains("grants"), "{written}");
+
+    let new = folder.path().join("new.toml");
+    let file = new.to_str().expect("a plain name");
+    host.plugin(["grant", "fetch", "--gate", "http", "--config", file])
+        .succeeded();
+    let written = fs::read_to_string(&new).expect("was made");
+    assert!(
+        written.starts_with("[plugins.fetch]\nhash = \""),
+        "{written}"
+    );
 }
 
 #[test]

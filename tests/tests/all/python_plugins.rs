@@ -332,6 +332,8 @@ fn a_new_plugin_in_python_runs_as_it_is() {
         .succeeded();
     make("words", "tool").refused_with(&["exists already"]);
     make("a-b", "tool").refused_with(&["cannot be a Python module: write \"a_b\""]);
+    make("import", "tool").refused_with(&["is a word of the language"]);
+    make("python", "tool").refused_with(&["is the name of an interpreter"]);
 }
 
 const GREET: &str = r#"

@@ -106,6 +106,8 @@ pub(crate) enum PluginCommand {
         bindings: PluginBindings,
     },
     /// Pin a plugin to its present component in the file given with --config, and open gates to it
+    ///
+    /// A file that does not exist is made.
     Grant {
         /// The plugin's name or alias
         plugin: String,

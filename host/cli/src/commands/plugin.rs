@@ -44,7 +44,9 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
         return new::run(plugin);
     }
     let sources = &sources(&options.plugins.plugins);
-    let operator = Operator::load(options.config.as_deref())?;
+    let may_be_new = matches!(command, PluginCommand::Grant { .. });
+    let config = options.config.as_deref();
+    let operator = Operator::load(config.filter(|file| !may_be_new || file.exists()))?;
     let identify = |plugin: &str| {
         let identity = sources.identify(&operator.grants_by_name, plugin);
         identity.map_err(|problem| anyhow!("{problem}"))
@@ -210,7 +212,7 @@ fn list(
                 } else {
                     report.kind.as_str()
                 },
-                report.description
+                one_line(&report.description)
             );
         }
         for problem in registry.problems().iter().map(explained) {

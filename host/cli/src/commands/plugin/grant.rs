@@ -11,7 +11,7 @@ use serde_json::json;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
 /// Pins `plugin` to its present component in the configuration at `file`, and opens `gates` to it. The rest of the
-/// file, comments included, is unchanged.
+/// file, comments included, is unchanged. A file that does not exist is made.
 pub(super) fn run(
     file: &Path,
     plugin: &str,
@@ -23,7 +23,11 @@ pub(super) fn run(
         .map(|gate| gate.as_str())
         .collect();
     refuse_unasked(plugin, &asked, gates)?;
-    let text = rlf_config::read(file)?;
+    let text = if file.exists() {
+        rlf_config::read(file)?
+    } else {
+        String::new()
+    };
     let mut document: DocumentMut = text
         .parse()
         .with_context(|| format!("{} is not TOML", file.display()))?;

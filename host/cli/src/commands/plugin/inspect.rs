@@ -11,7 +11,7 @@ use std::time::Duration;
 use console::style;
 use rlf_plugins::manifest::{GateName, PluginManifest};
 use rlf_plugins::plugin::Plugin;
-use rlf_plugins::problem::Problem;
+use rlf_plugins::problem::{Problem, one_line};
 use rlf_plugins::programs::ProgramGrants;
 use rlf_plugins::registry::PluginIdentity;
 use rlf_plugins::report::PluginReport;
@@ -190,7 +190,7 @@ fn asked(screen: &Screen, info: &ComponentInfo, manifest: &PluginManifest) {
         asks.push(format!("gates {}", gates.join(", ")));
     }
     if !manifest.data.is_empty() {
-        asks.push(format!("data {}", manifest.data.join(", ")));
+        asks.push(format!("data {}", one_line(&manifest.data.join(", "))));
     }
     screen.row("asks for", &list(&asks).replace(", data ", "; data "));
 }
@@ -250,6 +250,7 @@ fn reaches(screen: &Screen, report: &PluginReport) {
     let mut reached = Vec::new();
     for (slot, path) in &report.data {
         if let Some(path) = path {
+            let slot = one_line(slot);
             reached.push(format!("data {slot}: {}, read-only", path.display()));
         }
     }
@@ -329,7 +330,7 @@ fn config(screen: &Screen, report: &PluginReport) {
     let config = report.config.as_object();
     if let Some(config) = config.filter(|config| !config.is_empty()) {
         let keys = config.iter().map(|(key, value)| format!("{key} = {value}"));
-        screen.row("config", &keys.collect::<Vec<_>>().join(", "));
+        screen.row("config", &one_line(&keys.collect::<Vec<_>>().join(", ")));
     }
 }
 

@@ -14,6 +14,15 @@ const NAME: &str = "NAME";
 /// The text in a template that becomes the folder of the SDK.
 const SDK: &str = "SDK";
 
+/// Names of plugins that run others.
+const INTERPRETERS: [&str; 3] = ["python", "python-science", "javascript"];
+/// Lowercase words of Python or JavaScript that cannot name a function.
+const KEYWORDS: &str = "\
+    and as assert async await break case catch class const continue debugger def default del \
+    delete do elif else enum except export extends false finally for from function global if \
+    import in instanceof is lambda let new nonlocal not null or pass raise return static super \
+    switch this throw true try typeof var void while with yield";
+
 /// A file of a new plugin: its name and its text.
 type File = (String, &'static str);
 
@@ -77,6 +86,14 @@ fn checked_name(new: &NewPlugin) -> anyhow::Result<String> {
     };
     if !(1..=64).contains(&name.len()) || !is_word(&name.replace('-', "_")) {
         bail!("{name:?} cannot name a plugin: write a letter, and then letters, digits, _ or -");
+    }
+    if INTERPRETERS.contains(&name.as_str()) {
+        bail!(
+            "{name:?} is the name of an interpreter that ships with rlf-host, which the plugin would replace; choose another name"
+        );
+    }
+    if KEYWORDS.split(' ').any(|word| word == name) && new.lang != NewLanguage::Rust {
+        bail!("{name:?} is a word of the language and cannot name a function; choose another name");
     }
     match (new.lang, new.kind) {
         (NewLanguage::Python, _) if name.contains('-') => {

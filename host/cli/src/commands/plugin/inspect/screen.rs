@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use console::{Term, style};
 use rlf_plugins::manifest::PluginKind;
+use rlf_plugins::problem::one_line;
 
 use crate::display::printable;
 
@@ -41,14 +42,14 @@ impl Screen {
     ) {
         let mut title = style(printable(name)).cyan().bold().to_string();
         if let Some(version) = version {
-            let _ = write!(title, " {}", printable(version));
+            let _ = write!(title, " {}", one_line(version));
         }
         if let Some(kind) = kind {
             let _ = write!(title, ", {} (world {})", kind.with_article(), kind.world());
         }
         say!("{title}");
         if !description.is_empty() {
-            self.row("", &printable(description));
+            self.row("", &one_line(description));
         }
     }
 
