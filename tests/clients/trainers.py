@@ -9,7 +9,6 @@ learned.
 import asyncio
 import json
 import logging
-import sys
 import tempfile
 from pathlib import Path
 

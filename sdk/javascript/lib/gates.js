@@ -30,7 +30,7 @@ export class Response {
   }
 }
 
-/** What carries out requests: `ask`, the host's function from kind and JSON to JSON; `standIns`, functions of a test by kind. */
+/** The functions that carry out requests: `ask` is the host's, from kind and JSON to JSON; `standIns` are those of a test, by kind. */
 export const gates = { ask: undefined, standIns: new Map() };
 
 /** `name`, `description` and `input_schema` of each tool that can be called. */

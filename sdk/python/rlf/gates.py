@@ -31,7 +31,7 @@ class ToolResult:
     ended: str
     """`ok`, `failed`, `invalid-arguments`, `timeout`, `memory-limit`, `output-limit`, `trap`, `exited` or `denied`."""
     text: str | None
-    """What a model would read; None if the call showed nothing."""
+    """The text that a model would read; None if the call showed nothing."""
     structured: list[Any] = dataclasses.field(default_factory=list)
     """Its parts that are JSON, parsed."""
 
@@ -58,7 +58,7 @@ class Program:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """How a program ended, and what it left."""
+    """The end of a program, its output and its files."""
 
     ended: str
     """`ok` if it ran to its end or ended itself, or the limit that stopped it."""
@@ -74,7 +74,7 @@ class Report:
 
     @property
     def completed(self) -> bool:
-        """Whether it ran to its end."""
+        """True if it ran to its end."""
         return self.outcome == "completed"
 
 
@@ -151,7 +151,7 @@ def fetch_all(requests: Iterable[Request]) -> list[Response | GateError]:
 _askers: list[Callable[[str, str], str]] = []
 """At most one function that asks the host: kind and JSON to JSON."""
 _stand_ins: dict[str, Callable[[Any], Any]] = {}
-"""What answers in a test, by kind: see `rlf.testing`."""
+"""Functions that answer in tests, by kind: see `rlf.testing`."""
 
 
 def ask_with(asker):

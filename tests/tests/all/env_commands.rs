@@ -50,12 +50,12 @@ fn an_environment_class_of_trl_is_played_unchanged() {
     let file = folder.path().join("Guess.py");
     let task = r#"{"servers": {"Guess": {"low": 5, "high": 5}}}"#;
     let arguments = ["try", file.to_str().expect("a plain name"), "--task", task];
-    let commands =
-        "guess {\"number\": 1}\nverify {}\nguess {\"number\": 5}\nverify {}\nundo\nverify {}\n";
+    let commands = "guess {\"no\": 1}\nguess {\"number\": 1}\nverify {}\nguess {\"number\": 5}\nverify {}\nundo\nverify {}\n";
     let played = env(&Host::new(), &arguments, commands);
     let lines: Vec<&str> = played.succeeded().stdout.lines().collect();
     let expected = [
         "user: Guess a number from 5 to 5.",
+        "failed {'error': \"Guess.guess() got an unexpected keyword argument 'no'\"}",
         "too low",
         "no success, score 0: get_reward of Guess: 0",
         "right",

@@ -75,7 +75,7 @@ class TrlEnvironment:
                 return str({"error": type(fault).__name__}), True
 
     def reward(self):
-        """What `get_reward` returns for a copy of the object, or None if the class does not have it."""
+        """The reward that `get_reward` gives a copy of the object. None if the class does not have it."""
         if not hasattr(self.api, REWARD):
             return None
         try:

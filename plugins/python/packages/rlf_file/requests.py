@@ -66,7 +66,7 @@ def load(given):
 
 
 def _has_environment(module):
-    """Whether a file has an environment class, as TRL's."""
+    """True if a file has an environment class, as for TRL."""
     classes = (value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__)
     return any(callable(getattr(cls, "reset", None)) for cls in classes)
 
