@@ -26,7 +26,7 @@ pub(crate) enum Command {
         #[arg(long)]
         workers: Option<usize>,
     },
-    /// Measure tool calls in fresh sandboxes beside an MCP server, subprocesses and a plain function
+    /// Compare tool calls in fresh sandboxes with an MCP server, subprocesses and a plain function
     Sandbox {
         /// Python interpreter with the package `mcp`, for the MCP server (default: no MCP server)
         #[arg(long, value_name = "PROGRAM")]
@@ -40,7 +40,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         plugins: PluginDirectory,
     },
-    /// Measure programs in fresh interpreters beside processes, a fork server and an HTTP service
+    /// Compare programs in fresh interpreters with processes, a fork server and an HTTP service
     Code {
         /// Folder of a plugin that runs Python; may be repeated, to compare builds
         #[arg(
@@ -52,7 +52,7 @@ pub(crate) enum Command {
         /// Seconds spent on each figure
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
-        /// Largest number of instances kept alive at once
+        /// Maximum number of instances kept alive at once
         #[arg(long, default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=11_000))]
         alive: usize,
         /// Measure programs that import numpy, pandas, sympy and scikit-learn, and nothing else
@@ -65,7 +65,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR")]
         cache: Option<PathBuf>,
     },
-    /// Measure environment sessions beside one process for each: speed, and memory of many live sessions
+    /// Compare environment sessions with one process for each: speed, and memory of many live sessions
     Env {
         /// Python interpreter with the packages `mcp` and `pydantic`, for the processes (default: no processes)
         #[arg(long, value_name = "PROGRAM")]
@@ -90,7 +90,7 @@ pub(crate) enum Command {
         /// Seconds spent on each figure
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
-        /// Largest number of sessions alive at once
+        /// Maximum number of sessions alive at once
         #[arg(long, default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=14_000))]
         alive: usize,
         #[command(flatten)]

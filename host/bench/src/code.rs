@@ -77,7 +77,7 @@ pub(super) struct Options<'a> {
     pub(super) builds: &'a [PathBuf],
     /// Time spent on each figure.
     pub(super) time: Duration,
-    /// Largest number of instances kept alive at once.
+    /// Maximum number of instances kept alive at once.
     pub(super) alive: usize,
     /// Measure programs that import packages, and nothing else.
     pub(super) packages: bool,

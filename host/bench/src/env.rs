@@ -29,10 +29,10 @@ use self::specified::{Measurable, Specified};
 const RETAIL: &str = "tau-retail";
 /// Name of the component that plays specifications.
 const SPECIFIED: &str = "specified";
-/// Number of sessions where there are more sessions than places.
+/// Number of sessions in the measurement with more sessions than places.
 const SESSIONS: usize = 1_000;
 const PLACES: u32 = 100;
-/// Longest wait for a number of sessions to open.
+/// Maximum time to wait until a number of sessions is open.
 const MAX_WAIT: Duration = Duration::from_mins(5);
 /// The goals: memory of an idle session, and number of live sessions.
 const GOAL_BYTES: u64 = 1 << 20;
@@ -51,7 +51,7 @@ pub(super) struct Options<'a> {
     pub(super) python: Option<&'a Path>,
     /// Time spent on each figure.
     pub(super) time: Duration,
-    /// Largest number of live sessions.
+    /// Maximum number of live sessions.
     pub(super) alive: usize,
 }
 
@@ -137,8 +137,8 @@ fn prepare(options: &Options<'_>, folder: &Path) -> anyhow::Result<Measured> {
     })
 }
 
-/// Prints the time of each operation. Returns the median times to open a session of the components that are no
-/// interpreters, in microseconds.
+/// Prints the time of each operation. Returns the median time to open a session of each component that is not an
+/// interpreter, in microseconds.
 fn speed(measured: &Measured) -> Vec<(&str, f64)> {
     let Measured { runtime, time, .. } = measured;
     println!(

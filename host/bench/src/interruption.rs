@@ -30,7 +30,7 @@ const COMPUTE: &str = r#"(component
     (core instance $i (instantiate $m))
     (func (export "run") (param "n" u32) (result u32) (canon lift (core func $i "run"))))"#;
 
-/// Measures both in turn for about `time`.
+/// Measures the call with and without checks in its loops, in turn, for about `time`.
 pub(crate) fn interruption(time: Duration) -> Result<InterruptionCost> {
     let mut without = engine_configuration();
     without.epoch_interruption(false);

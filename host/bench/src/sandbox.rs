@@ -302,7 +302,7 @@ async fn call(
     Ok(Samples::new(seconds, began.elapsed().as_secs_f64()))
 }
 
-/// Measures the tool alone, without the cost of a fresh sandbox.
+/// Measures a tool in one instance that is used again, without the cost of a fresh sandbox.
 fn warm(
     registry: &Registry,
     runtime: &Runtime,
@@ -350,7 +350,7 @@ fn offering<'a>(registry: &'a Registry, tool: &str) -> anyhow::Result<&'a Arc<Pl
     found.with_context(|| format!("no plugin has `{tool}`"))
 }
 
-/// The least work of any tool: parses arguments, returns text.
+/// Does the least work of any tool: parses arguments and returns text.
 fn native(arguments: &Value) -> String {
     let arguments = arguments.to_string();
     let parsed: Value = serde_json::from_str(&arguments).unwrap_or_default();
@@ -395,7 +395,7 @@ struct McpFigures {
     calls_per_s_at_32: f64,
 }
 
-/// Measures a server that stays: calls one after the other, and calls per second with 32 at once.
+/// Measures a server that keeps running: calls one after the other, and calls per second with 32 at once.
 fn mcp_server(python: &Path) -> anyhow::Result<(Samples, f64)> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let script = folder.path().join("mcp_echo.py");

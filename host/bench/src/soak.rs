@@ -118,7 +118,7 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Makes calls until number `until`, with `at_once` in flight. Returns how many good ones failed.
+/// Makes calls until number `until`, with `at_once` in flight. Returns how many good calls failed.
 async fn calls(
     tools: &ToolManager,
     next: &Arc<AtomicU64>,

@@ -137,7 +137,7 @@ fn explain(message: &str) -> String {
     explained
 }
 
-/// Replaces the type of Rust that ends serde's message by words.
+/// Replaces the Rust type at the end of serde's message by words.
 fn in_words(message: &str) -> String {
     let named = message.rsplit_once("expected ");
     let Some((before, wanted)) = named else {

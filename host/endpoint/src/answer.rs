@@ -10,7 +10,7 @@ pub struct Completion {
     pub text: String,
     /// True if `max_tokens` cut it short.
     pub cut_short: bool,
-    /// The tokens that the endpoint counted, if it says them.
+    /// The tokens that the endpoint counted, if it reports them.
     pub usage: Option<Usage>,
 }
 
@@ -23,7 +23,7 @@ pub struct Usage {
     pub completion_tokens: u64,
 }
 
-/// Largest number of tokens of one request that is believed. Sums of such numbers do not overflow.
+/// Maximum number of tokens of one request that is believed. Sums of such numbers do not overflow.
 pub(crate) const MAX_TOKENS: u64 = 1 << 32;
 
 /// A chat completion. Other keys are ignored.
@@ -48,7 +48,7 @@ struct Message {
     content: Option<String>,
 }
 
-/// The reason why a body is no completion.
+/// The reason why a body is not a completion.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AnswerError {
     #[error("{source}; it begins with {beginning:?}")]

@@ -84,7 +84,7 @@ impl Endpoint {
     }
 }
 
-/// Parses the body of an answer about so many texts.
+/// Parses the body of an answer about this number of texts.
 fn read(body: &[u8], texts: usize) -> Result<Embedded, EmbeddingsError> {
     let answer: Answer =
         serde_json::from_slice(body).map_err(|error| EmbeddingsError::Unreadable {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// Largest size of a text file that people write by hand, such as a configuration: 16 MiB.
+/// Maximum size of a text file that people write by hand, such as a configuration: 16 MiB.
 pub const MAX_TEXT_BYTES: u64 = 16 << 20;
 
 /// Reads a regular file of at most `most` bytes.

@@ -259,7 +259,7 @@ impl Conversation {
         }
     }
 
-    /// Checks whether it can be played, message by message, with these tools on offer.
+    /// Checks whether the conversation can be played, message by message, with these tools on offer.
     pub(crate) fn check(&self, tools: &[ToolDefinition]) -> Result<(), RowError> {
         let fail = |at: usize, problem: &str| {
             let place = self.places.get(at).map_or("messages", String::as_str);

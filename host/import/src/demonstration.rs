@@ -61,7 +61,8 @@ impl Demonstration {
         Ok(read)
     }
 
-    /// Checks whether it can be played. Demonstrations from a file have been checked. The error says which field is wrong.
+    /// Checks whether the demonstration can be played. Demonstrations from a file have been checked. The error says
+    /// which field is wrong.
     pub fn check(&self) -> Result<(), RowError> {
         let places = (0..self.messages.len()).map(|at| format!("messages[{at}]"));
         let conversation = Conversation {

@@ -97,7 +97,7 @@ pub enum RowError {
         /// The problem, and how to fix it.
         problem: String,
     },
-    /// A problem of the whole row: it is no JSON, no object, or of no known format.
+    /// A problem of the whole row: it is not JSON, not an object, or not of a known format.
     #[error("{0}")]
     Row(String),
     /// An error in a row whose format was recognised or given.

@@ -10,7 +10,7 @@ use crate::error::RowError;
 /// The reason why the next row could not be read.
 #[derive(Debug)]
 pub(crate) enum NoRow {
-    /// The file could not be read on, or a row is too large. No row follows.
+    /// The file could not be read further, or a row is too large. No row follows.
     Io(Error),
     /// The text at this line is not JSON.
     Bad(usize, RowError),
@@ -22,14 +22,14 @@ impl NoRow {
     }
 }
 
-/// Largest row that is read, in bytes. The largest published ones, with images in them, have some megabytes.
+/// Maximum size of a row that is read, in bytes. The largest published rows, with images in them, have some megabytes.
 const MAX_ROW_BYTES: usize = 64 << 20;
 
 /// Iterator over the rows of a JSON file, each with the line that it begins in.
 #[derive(Debug)]
 pub(crate) struct JsonRows<R> {
     reader: R,
-    /// Largest row, in bytes.
+    /// Maximum size of a row, in bytes.
     max_row: usize,
     shape: Shape,
     /// The line that is read next, from 1.

@@ -44,10 +44,10 @@ pub enum CustomerMode {
 /// The treatment of reasoning in demonstrated turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reasoning {
-    /// It is part of the turn.
+    /// Reasoning is part of the turn.
     #[default]
     Keep,
-    /// It is left out, for models that answer without thinking.
+    /// Reasoning is left out, for models that answer without thinking.
     Drop,
 }
 

@@ -163,13 +163,14 @@ impl Decoder {
         }
     }
 
-    /// One step: reads every entry's tokens and returns the logits after its last one, `[vocabulary]` for each entry.
+    /// Makes one step: reads every entry's tokens and returns the logits after its last one, `[vocabulary]` for each
+    /// entry.
     pub fn step(&mut self, model: &Model, entries: &[Entry<'_>]) -> Result<Vec<Vec<f32>>> {
         self.step_with(model, entries, |_, logits| logits.to_vec())
     }
 
-    /// One step that calls `f` with each entry's index and logits, on the thread that computed them (sampling belongs
-    /// there). Results are in the order of entries.
+    /// Makes one step that calls `f` with each entry's index and logits, on the thread that computed them (sampling
+    /// belongs there). Results are in the order of entries.
     ///
     /// # Errors
     /// If an entry does not fit its slot or the vocabulary. Then the cache is unchanged.

@@ -276,7 +276,7 @@ impl<'a> Network<'a> {
         gradients
     }
 
-    /// One layer backwards: `d`, the gradient of its output, becomes that of its input.
+    /// Takes one layer backwards: `d`, the gradient of its output, becomes that of its input.
     #[allow(clippy::too_many_arguments)]
     fn layer_backward(
         &self,
@@ -347,7 +347,7 @@ impl<'a> Network<'a> {
     }
 }
 
-/// Buffers of the way back, one set for all layers.
+/// Buffers of the backward pass, one set for all layers.
 struct Scratch {
     normed: Vec<f32>,
     d_normed: Vec<f32>,

@@ -30,9 +30,10 @@ pub enum StoredDtype {
 /// The options of writing a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SaveOptions {
-    /// Default f32.
+    /// The type in which weights are stored. Default f32.
     pub dtype: StoredDtype,
-    /// Weights beyond this size go into shards. Default 5 GB, as in transformers.
+    /// Maximum size of a file of weights, in bytes. Larger weights are cut into shards. Default 5 GB, as in
+    /// transformers.
     pub max_shard_bytes: u64,
 }
 
@@ -132,7 +133,7 @@ impl Model {
         self.save_with(folder, &SaveOptions::default())
     }
 
-    /// [`Self::save`] with a choice of type and shard size.
+    /// Like [`Self::save`], with a choice of type and shard size.
     ///
     /// # Errors
     /// Also if `folder` already holds weights cut into shards: replacing those file by file could leave a mixture.

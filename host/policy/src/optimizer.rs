@@ -190,7 +190,7 @@ struct Update {
 }
 
 impl Update {
-    /// The update in candle's operators.
+    /// Makes the update in candle's operators.
     fn plain(&self, parameter: &Var, moments: &Var, gradient: &Tensor) -> candle_core::Result<()> {
         let g = (gradient.flatten_all()? * self.scale)?;
         let old = moments.as_detached_tensor();

@@ -126,7 +126,7 @@ impl Parameter {
     }
 }
 
-/// `out[c, r] = from[r, c]`, in square pieces that stay in the cache.
+/// Computes `out[c, r] = from[r, c]`, in square pieces that stay in the cache.
 fn transpose(
     from: &[f32],
     (rows, columns): (usize, usize),

@@ -23,7 +23,7 @@ pub enum RewardsError {
         entry: usize,
         /// The name in the entry.
         plugin: String,
-        /// Its kind, with an article.
+        /// The plugin's kind, with an article.
         kind: &'static str,
     },
     /// Weights that contradict each other, or that are not finite numbers.
@@ -62,7 +62,7 @@ pub enum WeightsError {
     OfTerm {
         /// The term.
         term: String,
-        /// Its weight.
+        /// The weight of the term.
         weight: f64,
     },
     /// The weight is infinite or not a number.

@@ -59,7 +59,7 @@ impl Comparison {
 pub struct Condition {
     /// The reward plugin.
     pub plugin: String,
-    /// One of the terms it returns.
+    /// A term that the plugin returns.
     pub term: String,
     /// The comparison.
     pub comparison: Comparison,

@@ -198,7 +198,7 @@ pub(crate) struct RewardPlugin {
 }
 
 impl RewardPlugin {
-    /// Returns `None` if the plugin is of another kind.
+    /// Wraps a reward plugin. Returns `None` if the plugin is of another kind.
     pub(crate) fn new(plugin: &Arc<Plugin>) -> Option<Self> {
         (plugin.kind() == PluginKind::Reward).then(|| Self {
             plugin: Arc::clone(plugin),

@@ -1,4 +1,4 @@
-//! Programs over HTTP: `rlf-host serve` beside a service that starts a process for each request. Both run on the
+//! Programs over HTTP: `rlf-host serve` compared with a service that starts a process for each request. Both run on the
 //! loopback interface with connections kept open.
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -228,7 +228,7 @@ fn value(schema: &Value) -> Value {
     }
 }
 
-/// A text that the schema accepts, out of those that such schemas usually want.
+/// A text that the schema accepts, taken from a few texts that such schemas usually want.
 fn text(schema: &Value) -> &'static str {
     const TEXTS: [&str; 8] = [
         "example",

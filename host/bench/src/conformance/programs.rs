@@ -102,7 +102,7 @@ impl Texts {
 }
 
 impl Expected {
-    /// Combines the sandbox's own expectations with the common ones. Each key of its own wins.
+    /// Combines the sandbox's own expectations with the common ones. The sandbox's own keys win.
     fn or(self, other: Self) -> Self {
         // An own expectation for a part also replaces the common one for the whole.
         let whole = |own: Option<String>, part: &Option<Texts>, other: Option<String>| {

@@ -13,7 +13,7 @@ const LIVE: [usize; 4] = [10, 100, 1_000, 10_000];
 pub(super) const FIRST: usize = 8;
 /// Wait before measuring, because the allocator returns memory with a delay.
 const SETTLING: Duration = Duration::from_secs(1);
-/// Largest number of processes started; larger numbers are extrapolated.
+/// Maximum number of processes that are started. Larger numbers are extrapolated.
 const MAX_PROCESSES: usize = 100;
 /// Memory mappings left for everything else in this process.
 const SPARE_MAPPINGS: usize = 1_500;
@@ -21,7 +21,7 @@ const SPARE_MAPPINGS: usize = 1_500;
 const SPARE_BYTES: u64 = 1 << 30;
 /// Number of sessions between two checks of free memory.
 const LOOKED_EVERY: usize = 100;
-/// Longest time for one row.
+/// Maximum time for one row.
 const MAX_ROW_TIME: Duration = Duration::from_mins(5);
 
 /// Memory of one process or of several, in bytes.

@@ -105,7 +105,7 @@ impl Way for Processes {
         block_in_place(|| Ok(Box::new(self.start()?) as Box<dyn Player>))
     }
 
-    /// Opening a process takes as long as a thousand sessions of the other ways.
+    /// Only one process, because opening it takes as long as opening a thousand sessions of the other ways.
     fn openings(&self) -> usize {
         1
     }

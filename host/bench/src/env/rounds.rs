@@ -42,7 +42,7 @@ pub(super) trait Player: Send {
     /// Does the operation, and returns the seconds that each part took.
     async fn turn(&mut self, operation: Operation) -> anyhow::Result<Vec<f64>>;
 
-    /// Restores the state in which this was first called.
+    /// Restores the session's state at the first call of this function.
     async fn again(&mut self) -> anyhow::Result<()>;
 
     async fn state(&mut self) -> anyhow::Result<Value>;

@@ -23,7 +23,7 @@ use serde_json::Value;
 use super::rounds::{IN_A_ROW, Operation, Player, Way};
 use super::{Options, RETAIL, SPECIFIED};
 
-/// Longest wait for an earlier sandbox to be freed.
+/// Maximum time to wait until an earlier sandbox is freed.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
 /// An environment that is not loaded yet.
@@ -130,7 +130,7 @@ impl MeasuredEnvironment {
         })
     }
 
-    /// The first scenario of the environment whose calls are several and change something.
+    /// The environment's first scenario that has several calls and changes something.
     pub(super) async fn scenario(&self) -> anyhow::Result<Arc<Scenario>> {
         let environments = self.environments(8)?;
         for scenario in environments.scenarios(&self.name).await? {

@@ -1,4 +1,4 @@
-//! A specification beside its peers: its own export to Python, and tau-retail.
+//! A specification compared with its peers: its own export to Python, and tau-retail.
 
 use std::fs;
 use std::path::Path;
@@ -18,9 +18,9 @@ use super::sandboxed::MeasuredEnvironment;
 pub(super) struct Specified {
     /// The specification. Its task names a whole state, because an exported file generates none.
     pub(super) given: Measurable,
-    /// The same, with a task that names a scenario, whose state is generated.
+    /// The specification, with a task that names a scenario. Its state is generated.
     pub(super) generated: Measurable,
-    /// Its export to Python, with the task of the first.
+    /// The export of the specification to Python, with the task of `given`.
     pub(super) export: Measurable,
 }
 
@@ -64,7 +64,7 @@ impl Specified {
     }
 }
 
-/// A scenario with the state that it begins in as its task.
+/// Makes a scenario whose task is the state that it begins in.
 async fn from_its_state(
     environment: &MeasuredEnvironment,
     scenario: &Scenario,
@@ -79,7 +79,7 @@ async fn from_its_state(
     }))
 }
 
-/// Prints how many operations of the specification there are a second, divided by those of each peer.
+/// Prints the operations per second of the specification, divided by those of each peer.
 pub(super) fn compare(specified: &str, figures: &[(String, Figures)], peers: &[&str]) {
     let find = |title: &str| {
         let found = figures.iter().find(|(one, _)| one == title);

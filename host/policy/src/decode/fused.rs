@@ -47,7 +47,7 @@ pub(super) struct CacheShape {
     pub(super) context: usize,
 }
 
-/// `len` numbers of any value.
+/// Grows a buffer if it is too short, and returns its first `len` numbers. They may have any value.
 fn resized(buffer: &mut Vec<f32>, len: usize) -> &mut [f32] {
     if buffer.len() < len {
         buffer.resize(len, 0.0);

@@ -147,8 +147,8 @@ pub(crate) fn store_keys(keys: &[f32], dim: usize, first_position: usize, tiles:
     }
 }
 
-/// Attention of one head of one sequence, given keys as tiles. The decoder calls it. Row `r` is at position `visible -
-/// 1 + step r`.
+/// Computes the attention of one head of one sequence, given keys as tiles. The decoder calls it. Row `r` is at
+/// position `visible - 1 + step r`.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn attend_cached(
     queries: &[f32],
@@ -186,8 +186,8 @@ thread_local! {
     static SCRATCH: RefCell<(Vec<f32>, Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new(), Vec::new())) };
 }
 
-/// Norms, rotary positions and causal attention on packed rows `x[tokens, queries | keys | values]`, with the norms of
-/// queries and keys, into `out[tokens, heads * dim]`.
+/// Computes norms, rotary positions and causal attention on packed rows `x[tokens, queries | keys | values]`, with the
+/// norms of queries and keys, into `out[tokens, heads * dim]`.
 pub(crate) fn attention_into(
     attention: &Attention,
     x: &[f32],

@@ -87,7 +87,7 @@ impl Kernel for Weights<'_> {
     }
 }
 
-/// d score = p (dp - sum(p dp)), in place on dp.
+/// Backward pass of softmax, in place on `dp`: `d score = p (dp - sum(p dp))`.
 struct SoftmaxBackward<'a> {
     p: &'a [f32],
     dp: &'a mut [f32],
@@ -303,8 +303,8 @@ impl Attention {
     }
 }
 
-/// Gradients of [`attention_into`]: `g[tokens, heads * dim]` in, those of the packed rows, of the queries' norm and of the
-/// keys' norm added to `d_packed`, `dq_norm` and `dk_norm`.
+/// Computes the gradients of [`attention_into`] from `g[tokens, heads * dim]`. Adds those of the packed rows, of the
+/// queries' norm and of the keys' norm to `d_packed`, `dq_norm` and `dk_norm`.
 ///
 /// [`attention_into`]: super::attention::attention_into
 #[allow(clippy::too_many_arguments)]

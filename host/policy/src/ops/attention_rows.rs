@@ -132,7 +132,7 @@ pub(super) unsafe fn softmax_rows<L: Lanes, const R: usize>(
     inverses
 }
 
-/// Step 5 for `R` rows and `C` vectors of output dimensions, the last of them `width` wide.
+/// Does step 5 for `R` rows and `C` vectors of output dimensions, the last of them `width` wide.
 ///
 /// # Safety
 /// As for [`softmax_rows`]; `values` and `out` point to dimension `16 c`, `out` may be written for `R` rows.

@@ -5,7 +5,7 @@
 
 use candle_core::{Result, Tensor};
 
-/// `out[ids, hidden]`: column `id` of `w[hidden, vocabulary]` for each id. Ids are below `vocabulary`.
+/// Computes `out[ids, hidden]`: column `id` of `w[hidden, vocabulary]` for each id. Ids are below `vocabulary`.
 pub(crate) fn embed_into(
     w: &[f32],
     vocabulary: usize,

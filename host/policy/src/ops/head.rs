@@ -128,7 +128,7 @@ impl Normaliser {
         shifted - self.ln_sum
     }
 
-    /// H = ln sum e - (sum e x) / sum e, in nats.
+    /// Entropy of a row, in nats: `H = ln sum e - (sum e x) / sum e`.
     fn entropy(self, shifted: &[f32], exps: &[f32]) -> f32 {
         self.ln_sum
             - simd::run(Dot {

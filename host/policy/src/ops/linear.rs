@@ -50,8 +50,8 @@ impl<'a> Factor<'a> {
     }
 }
 
-/// `out[m, n]` (rows `out_stride` apart) `= a[m, k] b[k, n]`, or `+=`. One thread, in an order that depends on the
-/// shapes and strides only.
+/// Computes `out[m, n]` (rows `out_stride` apart) `= a[m, k] b[k, n]`, or `+=`. One thread, in an order that depends on
+/// the shapes and strides only.
 pub(super) fn product(
     (m, n, k): (usize, usize, usize),
     a: Factor<'_>,
@@ -110,7 +110,7 @@ impl<'a> Weight<'a> {
         }
     }
 
-    /// The same layer with only the first `n` columns.
+    /// The same weight with only the first `n` columns.
     pub(crate) fn first_columns(self, n: usize) -> Self {
         Self {
             n: n.min(self.n),
@@ -119,7 +119,8 @@ impl<'a> Weight<'a> {
     }
 }
 
-/// `out[rows, n] = x[rows, k] w[k, n]`, or `+=` where `accumulate`. Every row's bits depend on that row and `w` alone.
+/// Computes `out[rows, n] = x[rows, k] w[k, n]`, or `+=` if `accumulate` is true. Every row's bits depend on that row
+/// and `w` alone.
 pub(crate) fn linear_into(x: &[f32], w: Weight<'_>, out: &mut [f32], accumulate: bool) {
     let (k, n) = (w.k, w.n);
     assert!(k > 0 && n > 0 && w.stride >= n && x.len().is_multiple_of(k));
@@ -171,7 +172,7 @@ pub(crate) fn linear_into(x: &[f32], w: Weight<'_>, out: &mut [f32], accumulate:
     }
 }
 
-/// `dx[rows, k] = g[rows, n] wᵀ`.
+/// Computes `dx[rows, k] = g[rows, n] wᵀ`.
 pub(crate) fn input_gradient_into(g: &[f32], w: Weight<'_>, dx: &mut [f32]) {
     assert_eq!(g.len() / w.n, dx.len() / w.k);
     product(
@@ -184,7 +185,7 @@ pub(crate) fn input_gradient_into(g: &[f32], w: Weight<'_>, dx: &mut [f32]) {
     );
 }
 
-/// `dw[k, n] = x[rows, k]ᵀ g[rows, n]`, or `+=`; rows of dw are as far apart as those of `w`.
+/// Computes `dw[k, n] = x[rows, k]ᵀ g[rows, n]`, or `+=`. Rows of `dw` are as far apart as those of `w`.
 pub(crate) fn weight_gradient_into(
     x: &[f32],
     g: &[f32],

@@ -71,7 +71,7 @@ pub(crate) fn rms_norm_into(x: &[f32], w: &[f32], eps: f32, out: &mut [f32]) {
     simd::run(Forward { x, w, out, eps });
 }
 
-/// The backward pass of one row; adds to `dx` and `dw`.
+/// Does the backward pass of one row, and adds the gradients to `dx` and `dw`.
 #[inline(always)]
 pub(super) fn backward_row<L: Lanes>(
     l: L,
@@ -128,7 +128,7 @@ impl Kernel for Backward<'_> {
     }
 }
 
-/// Gradients of every row of `x` and of `w`, added to `dx` and `dw`.
+/// Adds the gradients of every row of `x` and of `w` to `dx` and `dw`.
 pub(crate) fn rms_norm_backward_into(
     x: &[f32],
     w: &[f32],

@@ -65,7 +65,7 @@ pub(super) fn rotate(x: &mut [f32], cos: &[f32], sin: &[f32]) {
     }
 }
 
-/// The transpose of [`rotate`], which is also its inverse: the backward pass.
+/// Applies the transpose of [`rotate`], which is also its inverse: the backward pass.
 #[inline(always)]
 pub(super) fn rotate_back(x: &mut [f32], cos: &[f32], sin: &[f32]) {
     let (a, b) = x.split_at_mut(cos.len());

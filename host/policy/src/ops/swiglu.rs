@@ -41,7 +41,7 @@ impl Kernel for Forward<'_> {
     }
 }
 
-/// `out[rows, width]` from `x[rows, gate | up]`.
+/// Computes `out[rows, width]` from `x[rows, gate | up]`.
 pub(crate) fn swiglu_into(x: &[f32], width: usize, out: &mut [f32]) {
     assert!(width > 0 && x.len() == 2 * out.len() && out.len().is_multiple_of(width));
     simd::run(Forward { x, out, width });
@@ -96,7 +96,8 @@ impl Kernel for Backward<'_> {
     }
 }
 
-/// Gradient of x `[rows, gate | up]`, and the forward's result once more: computing it again is cheaper than keeping it.
+/// Computes the gradient of `x[rows, gate | up]`, and the result of the forward pass once more: computing it again is
+/// cheaper than keeping it.
 pub(crate) fn swiglu_backward_into(
     x: &[f32],
     width: usize,

@@ -47,7 +47,7 @@ fn numbers(tensor: &Tensor) -> Vec<f32> {
     tensor.flatten_all().unwrap().to_vec1().unwrap()
 }
 
-/// Within rounding, relative to the largest number.
+/// Checks that numbers agree within rounding, relative to the largest number.
 fn close(what: &str, ours: &[f32], theirs: &[f32]) {
     assert_eq!(ours.len(), theirs.len(), "{what}");
     let largest = theirs.iter().fold(0.0f32, |m, x| m.max(x.abs()));

@@ -8,12 +8,12 @@ use crate::error::InvalidSetting;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
-    /// It stays at its peak. Default.
+    /// The rate stays at its peak. Default.
     #[default]
     Constant,
-    /// It falls linearly to `final_share` of its peak at the last step.
+    /// The rate falls linearly to `final_share` of its peak at the last step.
     Linear,
-    /// It falls along half a cosine to `final_share` of its peak at the last step.
+    /// The rate falls along half a cosine to `final_share` of its peak at the last step.
     Cosine,
 }
 

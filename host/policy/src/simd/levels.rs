@@ -74,7 +74,7 @@ impl Lanes for Baseline {
     }
 }
 
-/// Takes the bits of n + 1.5 * 2^23 to n + 127, the exponent of 2^n.
+/// Number that is added to the bits of `n + 1.5 * 2^23`. The result is `n + 127`, the biased exponent of `2^n`.
 const EXPONENT_BIAS: u32 = 127u32.wrapping_sub(0x4B40_0000);
 
 #[cfg(target_arch = "x86_64")]
