@@ -18,7 +18,7 @@ pub enum HttpError {
     /// A secret that cannot be read, or that no request may use.
     #[error("http secret `{name}`: {reason}")]
     Secret {
-        /// Its key in the rules.
+        /// The secret's key in the rules.
         name: String,
         /// The mistake, and how to correct it. It never contains a part of the secret.
         reason: String,

@@ -22,6 +22,8 @@ pub(crate) struct Redactor {
     /// `None` if there is no secret.
     automaton: Option<AhoCorasick>,
     patterns: Vec<Pattern>,
+    /// Each secret, as it is.
+    secrets: Vec<Vec<u8>>,
     /// `[secret NAME]`, for each secret.
     marks: Vec<String>,
 }
@@ -40,9 +42,11 @@ impl Redactor {
     pub(crate) fn new(secrets: &Secrets) -> Result<Self, HttpError> {
         let mut patterns = Vec::new();
         let mut texts = Vec::new();
+        let mut plain = Vec::new();
         let mut marks = Vec::new();
         for (secret, found) in secrets.iter().enumerate() {
             marks.push(format!("[secret {}]", found.name()));
+            plain.push(found.text().as_bytes().to_vec());
             texts.push(found.text().as_bytes().to_vec());
             patterns.push(Pattern {
                 secret,
@@ -76,6 +80,7 @@ impl Redactor {
         Ok(Self {
             automaton,
             patterns,
+            secrets: plain,
             marks,
         })
     }
@@ -94,6 +99,7 @@ impl Redactor {
                         .into_iter()
                         .map(|(range, secret)| (plain.source(&range), secret)),
                 );
+                finds.extend(self.find_behind_marks(&bytes, mark, unescape));
             }
         }
         if finds.is_empty() {
@@ -117,6 +123,21 @@ impl Redactor {
     /// Returns `bytes` as text, without secrets.
     pub(crate) fn redact_text(&self, bytes: &[u8]) -> String {
         String::from_utf8_lossy(&self.redact(bytes.to_vec())).into_owned()
+    }
+
+    /// Finds secrets that begin right after an escape's first byte, or within an escape. Unescaping takes their first
+    /// characters for those of the escape: `%` before the secret `0a..`.
+    fn find_behind_marks(&self, bytes: &[u8], mark: u8, unescape: Unescape) -> Vec<Find> {
+        let mut finds = Vec::new();
+        let marks = (0..bytes.len()).filter(|at| bytes[*at] == mark);
+        for start in marks.flat_map(|at| at + 1..at + MAX_ESCAPE) {
+            for (number, secret) in self.secrets.iter().enumerate() {
+                if let Some(end) = spelled_end(bytes, start, secret, unescape) {
+                    finds.push((start..end, number));
+                }
+            }
+        }
+        finds
     }
 
     fn find(&self, automaton: &AhoCorasick, bytes: &[u8]) -> Vec<Find> {
@@ -158,6 +179,24 @@ type Unescape = fn(&[u8]) -> Option<(u8, usize)>;
 /// The escapes of URLs and forms, and of JSON, by their first byte.
 const ESCAPES: [(u8, Unescape); 2] = [(b'%', percent), (b'\\', backslash)];
 
+/// Maximum number of bytes of an escape.
+const MAX_ESCAPE: usize = 6;
+
+/// The end of a secret that begins at `start`, each of its characters as it is or escaped. `None` if it is not there.
+fn spelled_end(bytes: &[u8], start: usize, secret: &[u8], unescape: Unescape) -> Option<usize> {
+    let mut at = start;
+    for wanted in secret {
+        let rest = bytes.get(at..)?;
+        let is_wanted = |byte: &u8| byte.eq_ignore_ascii_case(wanted);
+        at += match unescape(rest) {
+            Some((byte, length)) if is_wanted(&byte) => length,
+            _ if rest.first().is_some_and(is_wanted) => 1,
+            _ => return None,
+        };
+    }
+    Some(at)
+}
+
 fn percent(bytes: &[u8]) -> Option<(u8, usize)> {
     match bytes {
         [b'%', high, low, ..] => Some((hexadecimal([*high, *low])?, 3)),
@@ -187,7 +226,7 @@ struct Unescaped {
 }
 
 impl Unescaped {
-    /// Returns `None` if there is no escape, because then nothing new can be found.
+    /// Unescapes bytes. Returns `None` if there is no escape, because then nothing new can be found.
     fn read(source: &[u8], mark: u8, unescape: Unescape) -> Option<Self> {
         if !source.contains(&mark) {
             return None;
@@ -297,6 +336,18 @@ mod tests {
                 "czNjcjN0LyslInZhbHVlczNjcjN0LyslInZhbHVl",
                 "[secret key][secret key]",
             ),
+        ] {
+            assert_eq!(redactor.redact_text(answer.as_bytes()), seen, "{answer}");
+        }
+    }
+
+    #[test]
+    fn an_escape_before_a_secret_does_not_hide_its_first_characters() {
+        let redactor = redactor(&[("key", "0aA!AAaAAaA!"), ("other", "u0041-and-more")]);
+        for (answer, seen) in [
+            ("5%0aA!AAaAAa%41!", "5%[secret key]"),
+            ("5%50aA!AAaAAa%41!", "5%5[secret key]"),
+            (r"\u0041-and-m\u006fre", r"\[secret other]"),
         ] {
             assert_eq!(redactor.redact_text(answer.as_bytes()), seen, "{answer}");
         }

@@ -137,7 +137,7 @@ impl Secrets {
         self.0.values()
     }
 
-    /// True if `host` may be sent a secret, and so may know one.
+    /// True if a secret may be sent to `host`. Its answers may then contain the secret.
     pub(crate) fn any_for(&self, host: &str) -> bool {
         self.iter().any(|secret| secret.host == host)
     }
