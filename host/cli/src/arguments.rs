@@ -44,11 +44,11 @@ pub(crate) enum Command {
     Rollout(Rollout),
     /// Write a run's report: one HTML page with curves, configuration and trajectories
     Report(Report),
-    /// List, inspect, call and check plugins
+    /// Make, try, grant, build and inspect plugins
     Plugin(Plugin),
     /// Convert published data sets into tasks for RL or demonstrations for SFT
     Data(Data),
-    /// Play an environment by hand, or check that it behaves as environments must
+    /// Play an environment by hand, or check that it repeats from its seed and continues from a snapshot
     Env(Env),
     /// Make environments, and tasks in them, without manual work, and verify both
     Forge(Forge),
@@ -71,8 +71,9 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Show what the cache of compiled components holds, and make it smaller
     ///
-    /// Each component is compiled once and kept in that folder. What was not used for longest makes room for new ones.
-    /// Everything in it can be removed at any time: it is compiled again when it is needed.
+    /// Each component is compiled once and kept in a folder. When the folder is full, the components that were not used
+    /// for the longest time are removed. Everything in it can be removed at any time: it is compiled again when it is
+    /// needed.
     Cache(Cache),
     /// Measure this machine's speed: tokens per second of a small policy, calls per second of the sandbox
     Bench(Bench),
@@ -81,7 +82,7 @@ pub(crate) enum Command {
     Prepare,
 }
 
-/// Largest number of tasks or samples.
+/// Maximum number of tasks or samples.
 const MAX_COUNT: u64 = 1_000_000;
 
 /// The directory of plugins. In a group of commands, it is also accepted after the command.
@@ -101,7 +102,8 @@ pub(crate) struct PluginDirectory {
 pub(crate) struct GroupOptions {
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,
-    /// Configuration file; its `[plugins.*]` and `[sandbox]` apply (default: none)
+    /// Configuration file; its `[plugins.*]`, `[sandbox]` and, for `forge`, `[writer]` and `[embeddings]` apply
+    /// (default: none)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Print JSON
@@ -144,7 +146,7 @@ pub(crate) struct Train {
 
 #[derive(Debug, Args)]
 pub(crate) struct Cache {
-    /// Remove what was not used for longest, until this many MiB are left; 0 removes all
+    /// Keep at most this many MiB, and remove what was not used for the longest time; 0 removes all
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=1 << 30))]
     pub(crate) keep: Option<u64>,
     /// Configuration file; its `[sandbox]` names the folder and the limit (default: none)
@@ -173,7 +175,8 @@ pub(crate) struct Eval {
     /// Sampling temperature
     #[arg(long, default_value_t = 1.0)]
     pub(crate) temperature: f32,
-    /// Sample with the settings in the checkpoint's generation_config.json
+    /// Sample with the generation_config.json of `model.checkpoint`, or of the run's newest checkpoint if the model was
+    /// made from random weights
     #[arg(long, conflicts_with = "temperature")]
     pub(crate) generation_config: bool,
     /// Device: cpu, cuda, cuda:N or auto (default: `device` of the configuration)
@@ -199,7 +202,7 @@ pub(crate) struct Rollout {
     /// Sampling temperature; 0 is greedy
     #[arg(long, default_value_t = 1.0)]
     pub(crate) temperature: f32,
-    /// Number of the sample to print, from 0; the samples before it are drawn too
+    /// Number of the sample to print, from 0; the samples before it are played too
     #[arg(long, default_value_t = 0, value_parser = RangedU64ValueParser::<u64>::new().range(0..=9_999))]
     pub(crate) sample: u64,
     /// Print JSON
@@ -220,7 +223,7 @@ pub(crate) struct Report {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginBindings {
     /// Bind a data slot to a file or folder, as a configuration would; may be repeated
-    #[arg(long, value_name = "NAME=FILE")]
+    #[arg(long, value_name = "SLOT=PATH")]
     pub(crate) data: Vec<String>,
     /// The plugin's `config`, as a JSON object (default: from the configuration)
     #[arg(long, value_name = "JSON")]

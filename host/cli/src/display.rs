@@ -119,7 +119,7 @@ pub(crate) fn trajectory(
     }
 }
 
-/// Prints the training sequences as text, and marks the tokens that the loss mask leaves in.
+/// Prints the training sequences as text, and marks the tokens that count in the loss.
 fn loss_mask(trajectory: &Trajectory, tokenizer: &Tokenizer) {
     let coloured = console::colors_enabled();
     let mark = |origin, text: &str| marked(origin, text, coloured);

@@ -18,7 +18,8 @@ use rlf_tools::tool_manager::ToolManagerConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The tables of a configuration about plugins, the sandbox and the service.
+/// The tables of a configuration that commands outside of a run use: plugins, sandbox, tools, environments, service,
+/// and the two models of `forge`.
 #[derive(Default)]
 pub(crate) struct Operator {
     pub(crate) grants_by_name: BTreeMap<String, PluginGrants>,
@@ -172,7 +173,7 @@ impl Operator {
         for binding in data {
             let (name, path) = binding
                 .split_once('=')
-                .with_context(|| format!("--data {binding}: write NAME=FILE"))?;
+                .with_context(|| format!("--data {binding}: write SLOT=PATH"))?;
             configured
                 .grants
                 .data
@@ -197,7 +198,8 @@ impl Operator {
     /// Rewords a problem whose cause is data bound to a run's folder, because no run is given here.
     pub(crate) fn explained(&self, problem: &Problem, grants: &PluginGrants) -> Problem {
         let mut problem = problem.clone();
-        let Some(in_run) = self.in_run.get(&problem.plugin) else {
+        let plugin = problem.label().to_owned();
+        let Some(in_run) = self.in_run.get(&plugin) else {
             return problem;
         };
         let missing: Vec<(&String, &String)> = in_run
@@ -213,7 +215,7 @@ impl Operator {
         };
         let bound = |slot: &String, name: &String| {
             let line = self.file.as_ref().and_then(|(file, lines)| {
-                let line = lines.line(&["plugins", &problem.plugin, "data", slot])?;
+                let line = lines.line(&["plugins", &plugin, "data", slot])?;
                 Some(format!(" ({}:{line})", file.display()))
             });
             let line = line.unwrap_or_default();

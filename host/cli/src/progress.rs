@@ -11,8 +11,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rlf_dialogue::History;
 use rlf_policy::DeviceChoice;
 use rlf_rollout::evaluate::Evaluation;
-use rlf_run::{RunReporter, RunSummary};
-use rlf_train::metrics::Line;
+use rlf_run::{Moment, RunReporter, RunSummary};
+use rlf_train::metrics::{MetricsLine, names};
 use rlf_train::phase::Phase;
 
 use crate::display::{interval, percent};
@@ -39,7 +39,7 @@ impl Progress {
         }
     }
 
-    /// True if there was anything left to do: a step or an evaluation.
+    /// True if at least one step or evaluation was done.
     pub(crate) fn worked(&self) -> bool {
         self.worked.load(Ordering::Relaxed)
     }
@@ -74,7 +74,7 @@ impl RunReporter for Progress {
         describe(summary);
     }
 
-    fn stepped(&self, line: &Line, steps: u64) {
+    fn stepped(&self, line: &MetricsLine, steps: u64) {
         self.worked.store(true, Ordering::Relaxed);
         let (phase, step) = (line.phase(), line.step());
         let said = numbers(line);
@@ -108,7 +108,7 @@ impl RunReporter for Progress {
         });
     }
 
-    fn evaluated(&self, moment: &str, evaluation: &Evaluation) {
+    fn evaluated(&self, moment: Option<Moment>, evaluation: &Evaluation) {
         self.worked.store(true, Ordering::Relaxed);
         let text = success(moment, evaluation);
         self.with_bar(|shown| {
@@ -136,22 +136,18 @@ fn close(shown: &mut Option<(Phase, ProgressBar)>) {
     }
 }
 
-/// Formats the result of an evaluation. If `moment` has a name, it includes the result for each kind of task.
-fn success(moment: &str, evaluation: &Evaluation) -> String {
+/// Formats the result of an evaluation. With a `moment`, it includes the result for each kind of task.
+fn success(moment: Option<Moment>, evaluation: &Evaluation) -> String {
     let mut text = format!(
         "{}{} split: greedy {}, sampled {} {}",
-        if moment.is_empty() {
-            String::new()
-        } else {
-            format!("{moment}, ")
-        },
+        moment.map_or_else(String::new, |moment| format!("{}, ", moment.as_str())),
         evaluation.split,
         percent(evaluation.greedy.mean),
         percent(evaluation.sampled.mean),
         interval(&evaluation.sampled),
     );
     text.truncate(text.trim_end().len());
-    if !moment.is_empty() {
+    if moment.is_some() {
         for (kind, rate) in &evaluation.sampled_by_kind {
             let _ = write!(
                 text,
@@ -216,19 +212,22 @@ fn name(phase: Phase) -> &'static str {
 }
 
 /// The numbers of a step that show whether training goes well.
-fn numbers(line: &Line) -> String {
+fn numbers(line: &MetricsLine) -> String {
     let shown: &[(&str, &str, usize)] = match line.phase() {
-        Phase::Sft => &[("loss", "loss", 4), ("train_tokens_per_s", "tokens/s", 0)],
+        Phase::Sft => &[
+            (names::LOSS, "loss", 4),
+            (names::TRAIN_TOKENS_PER_S, "tokens/s", 0),
+        ],
         Phase::Rl => &[
-            ("reward", "reward", 3),
-            ("success", "success", 3),
-            ("calls_per_trajectory", "calls", 2),
-            ("kl", "kl", 4),
-            ("entropy", "entropy", 3),
-            ("grad_norm", "grad norm", 3),
-            ("excluded", "excluded", 2),
-            ("decode_tokens_per_s", "decode tokens/s", 0),
-            ("train_tokens_per_s", "train tokens/s", 0),
+            (names::REWARD, "reward", 3),
+            (names::SUCCESS, "success", 3),
+            (names::CALLS_PER_TRAJECTORY, "calls", 2),
+            (names::KL, "kl", 4),
+            (names::ENTROPY, "entropy", 3),
+            (names::GRAD_NORM, "grad norm", 3),
+            (names::EXCLUDED, "excluded", 2),
+            (names::DECODE_TOKENS_PER_S, "decode tokens/s", 0),
+            (names::TRAIN_TOKENS_PER_S, "train tokens/s", 0),
         ],
     };
     shown

@@ -30,8 +30,8 @@ pub struct BpeOptions {
     pub special_tokens: Vec<String>,
     /// A pair seen less often is not merged. Default 2.
     pub min_frequency: u64,
-    /// Longest merged token in bytes; shorter ones make copying unseen names easier to learn.
-    /// Default: unlimited.
+    /// Maximum length of a merged token, in bytes. Shorter ones make copying unseen names easier to learn. Default:
+    /// unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_token_bytes: Option<usize>,
 }
@@ -47,7 +47,7 @@ impl Default for BpeOptions {
     }
 }
 
-/// Largest vocabulary. No model has more, and training fits into memory.
+/// Maximum size of the vocabulary. No model has a larger one, and training fits into memory.
 const MAX_VOCABULARY: usize = 1_000_000;
 
 impl BpeOptions {

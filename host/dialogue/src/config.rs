@@ -44,7 +44,7 @@ pub enum History {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LastTurnCalls {
-    /// They are not run.
+    /// The calls are not run.
     #[default]
     Skip,
     /// The calls are run for the rewards; nothing is appended to the sequence.
@@ -106,7 +106,7 @@ pub struct InvalidDialogue {
     pub key: &'static str,
     /// The configured value.
     pub value: u32,
-    /// The smallest allowed.
+    /// The minimum that is allowed.
     pub least: u32,
 }
 

@@ -45,7 +45,7 @@ pub enum DialogueError {
     NoEndOfTurn {
         /// The template.
         origin: String,
-        /// The text that it writes there.
+        /// The text that the template writes at the end of the model's turn.
         found: String,
     },
     /// A stop id that the tokenizer does not have.

@@ -11,8 +11,6 @@ use crate::trajectory::Trajectory;
 pub struct Group {
     /// The task that all of them tried.
     pub task: Arc<Task>,
-    /// Index of the task within its split.
-    pub task_index: u64,
     /// In sample order.
     pub trajectories: Vec<Trajectory>,
     /// One per trajectory, in order.

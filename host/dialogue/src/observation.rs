@@ -170,7 +170,8 @@ impl ObservationFrame {
 }
 
 impl ObservationRenderer<'_> {
-    /// The text after the stand-in's turn; none if that turn has no end.
+    /// Renders `bodies` in the stand-in conversation. Returns the text after the stand-in's turn, or `None` if the
+    /// template does not end that turn.
     fn render(
         &self,
         source: ObservationSource,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::protocol::{ProtocolSpec, THINK_CLOSE, THINK_OPEN};
 
-/// Greatest length of a call. A longer call is malformed, and its JSON is not read.
+/// Maximum length of a call, in bytes. A longer call is malformed, and its JSON is not read.
 pub const MAX_CALL_BYTES: usize = 1 << 20;
 
 /// The problem with a piece of a turn.
@@ -285,7 +285,8 @@ impl Scanner<'_, '_> {
         self.at = end;
     }
 
-    /// A call from `start`, whose opening tag ends here, to its closing tag.
+    /// Reads one call up to its closing tag. The call begins at `start`, and its opening tag ends at the current
+    /// position.
     fn closed_call(&mut self, start: usize) {
         let body = self.skip_space(self.at);
         let read = self.read_json(body);
@@ -321,7 +322,8 @@ impl Scanner<'_, '_> {
         }
     }
 
-    /// Calls from `start`, whose opening tag ends here, to the end of the turn.
+    /// Reads calls to the end of the turn. The first begins at `start`, and its opening tag ends at the current
+    /// position.
     fn calls_to_the_end(&mut self, mut start: usize) {
         let mut found = false;
         loop {

@@ -61,21 +61,21 @@ impl fmt::Display for PrefixReport {
     }
 }
 
-/// Thinking on, reasoning written as the template writes it, then a call.
+/// Name of a case: thinking is on, and the model reasons in the template's form before a call.
 pub const REASONING: &str = "thinking on, reasoning as the template writes it";
-/// Thinking on, and the model called without reasoning.
+/// Name of a case: thinking is on, and the model makes a call without reasoning.
 pub const REASONING_SKIPPED: &str = "thinking on, reasoning skipped";
-/// Thinking on, reasoning without line breaks around it.
+/// Name of a case: thinking is on, and the reasoning has no line breaks around it.
 pub const REASONING_SPACED: &str = "thinking on, other white space around the reasoning";
-/// Thinking off, then a call.
+/// Name of a case: thinking is off, and the model makes a call.
 pub const THINKING_OFF: &str = "thinking off";
-/// A call written as the template writes it, thinking left undecided.
+/// Name of a case: a call in the template's form, with thinking left undecided.
 pub const CALL: &str = "call as the template writes it";
-/// A call with the same JSON in other white space.
+/// Name of a case: a call with the same JSON in other white space.
 pub const CALL_SPACED: &str = "call with other white space in its JSON";
-/// Text, then a call.
+/// Name of a case: text, then a call.
 pub const TEXT_AND_CALL: &str = "text before a call";
-/// An answer with reasoning, then a user's turn.
+/// Name of a case: an answer with reasoning, then a user's turn.
 pub const NEW_USER_TURN: &str = "new user turn after reasoning";
 
 pub(crate) fn check(

@@ -27,7 +27,7 @@ pub struct ProtocolSpec {
     pub close: Option<&'static str>,
     /// True if a turn that begins with a JSON object with a name is a call, without `open`.
     pub bare: bool,
-    /// Allowed between calls that follow one `open`.
+    /// Character that may separate calls that follow one `open`.
     pub separator: Option<char>,
     /// The member that names the tool.
     pub name: &'static str,

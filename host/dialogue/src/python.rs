@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
-/// `json.dumps` with the arguments that transformers' `tojson` filter takes.
+/// A style of JSON: the arguments that transformers' `tojson` filter passes to `json.dumps`.
 #[derive(Debug, Clone)]
 struct JsonStyle {
     item: String,
@@ -206,7 +206,7 @@ pub(crate) fn float_repr(x: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// Python's `str(x)`, which is what `{{ x }}` prints.
+/// Writes Python's `str(x)`, which is what `{{ x }}` prints.
 pub(crate) fn write_str(value: &Value, out: &mut String) -> Result<(), Error> {
     match value.kind() {
         ValueKind::Undefined => Ok(()),

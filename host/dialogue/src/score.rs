@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct Score {
     /// The sum of weight x term over all entries whose gate holds: training maximises it.
     pub reward: f64,
-    /// True if the configured success condition holds. It is reported, and no part of the loss. A curriculum draws tasks by it.
+    /// True if the configured success condition holds. It is only reported, and is not part of the loss. A curriculum
+    /// draws tasks by it.
     pub success: bool,
     /// Every term of every reward plugin as (`plugin.term`, value), weighted or not.
     pub terms: Vec<(String, f64)>,
@@ -20,7 +21,7 @@ pub struct Score {
     /// One reward per turn of the model, if the rewards or the environment grade turns.
     ///
     /// Nothing fills this in yet. It is the input of estimators with turn-level credit
-    /// (MT-GRPO, Zeng et al. 2025, arXiv:2505.11821), which are still to come.
+    /// (MT-GRPO, Zeng et al. 2025, arXiv:2505.11821), which are planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_rewards: Option<Vec<f64>>,
 }

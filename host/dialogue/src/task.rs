@@ -1,5 +1,7 @@
 //! A task: the prompt for the model, and the reference that rewards grade against.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -29,6 +31,16 @@ pub struct Task {
     /// Anything else. `kind`, if present, groups tasks in evaluations.
     #[serde(default)]
     pub extra: Map<String, Value>,
+}
+
+/// A task with the number that keys its randomness: two plays of one task with different numbers draw differently. In
+/// evaluations it is the index of the task within its split. In training it counts tasks over all steps.
+#[derive(Debug, Clone)]
+pub struct NumberedTask {
+    /// The number.
+    pub number: u64,
+    /// The task.
+    pub task: Arc<Task>,
 }
 
 impl Task {

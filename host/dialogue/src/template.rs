@@ -244,8 +244,8 @@ impl ChatTemplate {
         self.render_with(input, str::to_owned)
     }
 
-    /// The same, from messages and tools as JSON in the form of OpenAI's API; `variables` reach
-    /// the template by their names.
+    /// Like [`Self::render`], from messages and tools as JSON in the form of OpenAI's API. `variables` reach the
+    /// template by their names.
     pub fn render_json(
         &self,
         messages: &Json,
@@ -265,7 +265,7 @@ impl ChatTemplate {
         self.render_context(context)
     }
 
-    /// The same, with every text that does not come from the template itself passed through `untrusted`.
+    /// Like [`Self::render`], but passes every text that is not the template's own through `untrusted`.
     pub(crate) fn render_with(
         &self,
         input: &RenderInput,

@@ -83,13 +83,13 @@ pub(crate) enum Piece<'t> {
 struct AddedToken {
     id: u32,
     content: String,
-    /// Swallows the white space before it.
+    /// True if the token swallows the white space before it.
     lstrip: bool,
-    /// Swallows the white space after it.
+    /// True if the token swallows the white space after it.
     rstrip: bool,
 }
 
-/// Largest tokenizer.json that is read. Those of vocabularies of 256,000 have about 35 MB.
+/// Maximum size of a tokenizer.json, in bytes. A tokenizer with 256,000 tokens has about 35 MB.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// A byte-level BPE tokenizer.
@@ -98,7 +98,7 @@ pub struct Tokenizer {
     full: tokenizers::Tokenizer,
     /// The same model, normaliser and pre-tokenizer, without any added token.
     plain: tokenizers::Tokenizer,
-    /// Sorted by id.
+    /// The added tokens, sorted by id.
     added: Vec<AddedToken>,
     /// Finds added tokens in trusted text; patterns in the order of `added`.
     finder: Option<AhoCorasick>,
@@ -309,7 +309,7 @@ impl Tokenizer {
         }
     }
 
-    /// Cuts trusted text at its added tokens, leftmost first, and the longest at one place.
+    /// Cuts trusted text at its added tokens. The leftmost token comes first, and at one place the longest.
     pub(crate) fn pieces<'t>(&self, text: &'t str) -> Vec<Piece<'t>> {
         let mut pieces = Vec::new();
         let mut done = 0;
@@ -382,8 +382,8 @@ struct ByteAlphabet {
 }
 
 impl ByteAlphabet {
-    /// Printable Latin-1 characters stand for themselves, every other byte for a character from U+0100 on
-    /// (openai/gpt-2, `encoder.py`, `bytes_to_unicode`).
+    /// Makes the alphabet. Printable Latin-1 characters stand for themselves, every other byte for a character from
+    /// U+0100 on (openai/gpt-2, `encoder.py`, `bytes_to_unicode`).
     fn new() -> Self {
         let mut next = 0x100;
         let chars = (0..=255_u8)

@@ -120,7 +120,7 @@ pub enum Ended {
     Denied,
     /// A dependency or a resource of the host was not available.
     Unavailable,
-    /// The caller cancelled it.
+    /// The caller cancelled the call.
     Cancelled,
 }
 

@@ -27,7 +27,7 @@ pub enum Finish {
 }
 
 impl Finish {
-    /// Its name in files and reports.
+    /// The name in files and reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Answered => "answered",
@@ -78,7 +78,7 @@ pub struct EnvironmentFeedback {
     pub state: Option<String>,
 }
 
-/// Something that happened, in order.
+/// Something that happened in a trajectory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
@@ -117,7 +117,7 @@ pub enum ModelSegment {
         /// The demonstrated ids.
         ids: Vec<u32>,
     },
-    /// From an endpoint that returns text without ids.
+    /// Text from an endpoint that returns no ids.
     Text(String),
 }
 
@@ -193,10 +193,10 @@ impl LossMask {
 /// The reason why a sequence cannot be used for the requested training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotTrainable {
-    /// Policy gradients need the log-probability of each token when it was sampled.
+    /// A segment was demonstrated, so it lacks the log-probabilities that policy gradients need.
     #[error("a demonstrated segment has no sampling log-probabilities, so it trains SFT only")]
     Demonstrated,
-    /// The endpoint returned text only; its ids would be a guess.
+    /// A segment is text without ids. Any ids for it would be a guess.
     #[error("a segment came as text without token ids; ids are never re-derived from text")]
     Text,
 }

@@ -6,11 +6,11 @@ use crate::parser::ParsedTurn;
 /// The outcome of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnOutcome {
-    /// It calls tools, or tries to; answer tags in it are ignored.
+    /// The turn calls tools, or tries to; answer tags in it are ignored.
     Action,
-    /// It answers.
+    /// The turn answers.
     Answer(String),
-    /// It does neither.
+    /// The turn does neither.
     Nothing,
 }
 

@@ -313,8 +313,8 @@ async fn serve(
     }
 }
 
-/// The result of a step, with the state after it. The state is needed after an error as well: it shows whether the step
-/// had an effect.
+/// Adds the state after a step to the step's result. The state is needed after an error as well: it shows whether the
+/// step had an effect.
 async fn stepped(
     store: &mut Store<State>,
     guest: &environment::Guest,

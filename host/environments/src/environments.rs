@@ -112,7 +112,7 @@ impl Environments {
         let missing = registry
             .problems()
             .iter()
-            .map(|problem| (problem.plugin.clone(), problem.to_string()))
+            .filter_map(|problem| Some((problem.plugin.clone()?, problem.to_string())))
             .collect();
         let idle = config.idle.max(Duration::from_millis(1));
         Self {

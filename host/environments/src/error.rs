@@ -3,7 +3,7 @@
 use rlf_dialogue::tool::Ended;
 use rlf_plugins::bindings::types;
 use rlf_plugins::convert::{ContractError, error_text};
-use rlf_plugins::offered_tools::OfferedToolsError;
+use rlf_plugins::offered_tools::{MAX_TOOLS, OfferedToolsError};
 use rlf_sandbox::Stopped;
 
 /// The reason why a session did not do as it was asked.
@@ -36,8 +36,22 @@ pub enum SessionError {
 pub(crate) enum OfferError {
     #[error("its `setup` names no `servers` with tools, and brings no `functions`")]
     NoServers,
+    #[error(
+        "it offers {0} tools; at most {MAX_TOOLS} are taken: let the task name some of its servers, as in \
+         {{\"servers\": {{\"NAME\": {{}}}}}}, or load one file in place of its folder"
+    )]
+    TooManyTools(usize),
     #[error(transparent)]
-    Tools(#[from] OfferedToolsError),
+    Tools(OfferedToolsError),
     #[error("broke the contract: {0}")]
     Message(ContractError),
+}
+
+impl From<OfferedToolsError> for OfferError {
+    fn from(error: OfferedToolsError) -> Self {
+        match error {
+            OfferedToolsError::TooMany(count) => Self::TooManyTools(count),
+            other => Self::Tools(other),
+        }
+    }
 }

@@ -37,13 +37,13 @@ pub struct SessionCounts {
 
 /// A session as the pool sees it: it can make room for others.
 pub(crate) trait Evictable: fmt::Debug + Send + Sync {
-    /// The time since which it has had an unused instance.
+    /// The time since which the session has waited with an instance.
     fn waiting_since(&self) -> Option<Instant>;
 
-    /// The memory reserved for it while it waits, in the pool's units.
+    /// The memory reserved for the session while it waits, in the pool's units.
     fn held_units(&self) -> usize;
 
-    /// Snapshots it and frees its instance, if it is waiting. Returns whether it did.
+    /// Snapshots the session and frees its instance, if it is waiting. Returns whether it did.
     fn evict(&self) -> BoxFuture<'_, bool>;
 }
 
@@ -122,7 +122,7 @@ impl SessionPool {
         }
     }
 
-    /// Registers a session, so that it can make room for others.
+    /// Registers a session, so that the pool can evict it when others need room.
     pub(crate) fn register(&self, slot: &Arc<impl Evictable + 'static>) -> u64 {
         let number = self.next.fetch_add(1, Relaxed);
         self.opened.fetch_add(1, Relaxed);

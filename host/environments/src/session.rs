@@ -35,7 +35,7 @@ pub struct EpisodeEnd {
     pub state: Option<Value>,
     /// The environment's verdict.
     pub verdict: Option<Verdict>,
-    /// The reason why one of them is missing.
+    /// The reason why the state or the verdict is missing.
     pub problem: Option<String>,
 }
 
@@ -268,7 +268,7 @@ impl EnvironmentSession {
         again
     }
 
-    /// If the same call is stopped for the second time, the trajectory ends.
+    /// Notes a stopped call. If the same call is stopped for the second time, the trajectory ends.
     fn note_stop(&mut self, call: &ToolCall, arguments: String, why: &str) {
         if !self.stopped.insert((call.name.clone(), arguments)) {
             let name = &call.name;
@@ -461,7 +461,7 @@ impl EnvironmentSession {
         })
     }
 
-    /// Frees its instance, as after a long wait. Returns whether it had one.
+    /// Frees the session's instance, as after a long wait. Returns whether it had one.
     pub fn evict(&self) -> BoxFuture<'_, bool> {
         Box::pin(async move { self.slot.evict(None).await })
     }
@@ -472,7 +472,7 @@ fn took_effect(end: &CallEnd) -> bool {
     matches!(end.ended, Ended::Ok | Ended::Failed)
 }
 
-/// Adds to the end of a stopped call, for the model, that the call changed nothing.
+/// Tells the model, at the end of the observation of a stopped call, that the call had no effect.
 fn without_effect(mut end: CallEnd) -> CallEnd {
     if let Some(observation) = &mut end.observation {
         for part in &mut observation.content {

@@ -41,9 +41,9 @@ pub(crate) struct Slot {
     task: String,
     seed: u64,
     inner: tokio::sync::Mutex<Inner>,
-    /// The time since which it has had an unused instance.
+    /// The time since which the session has waited with an instance.
     waiting: Mutex<Option<Instant>>,
-    /// Memory reserved for it while it waits, in the pool's units.
+    /// Memory reserved for the session while it waits, in the pool's units.
     held: AtomicUsize,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Opened {
     pub(crate) slot: Arc<Slot>,
     /// The environment's first messages.
     pub(crate) start: environment::Start,
-    /// Hash of its state.
+    /// Hash of the session's state.
     pub(crate) state: String,
 }
 
@@ -103,7 +103,7 @@ impl Slot {
         Ok(Opened { slot, start, state })
     }
 
-    /// Creates an instance for it.
+    /// Creates an instance for the session.
     async fn begin(
         &self,
         inner: &mut Inner,
@@ -127,7 +127,7 @@ impl Slot {
         Ok(started)
     }
 
-    /// Maximum memory that it may use, in bytes.
+    /// Maximum memory that the session may use, in bytes.
     fn limit(&self) -> u64 {
         let grants = self.plugin.grants();
         if self.plugin.kind() == PluginKind::Interpreter {
@@ -230,12 +230,12 @@ impl Slot {
         Ok(state)
     }
 
-    /// The time since which it has had an unused instance.
+    /// The time since which the session has waited with an instance.
     fn waiting_since(&self) -> Option<Instant> {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Snapshots it and frees its instance, if it has been waiting for `least` or longer. Returns whether it did.
+    /// Snapshots the session and frees its instance, if it has waited for `least` or longer. Returns whether it did.
     pub(crate) async fn evict(&self, least: Option<Duration>) -> bool {
         let Ok(mut inner) = self.inner.try_lock() else {
             return false;
@@ -262,7 +262,7 @@ impl Slot {
         true
     }
 
-    /// Gives it an instance if it has none, and reserves the memory that it may need while it runs.
+    /// Gives the session an instance if it has none, and reserves the memory that it may need while it runs.
     async fn running(
         self: &Arc<Self>,
         inner: &mut Inner,
@@ -277,7 +277,7 @@ impl Slot {
         })
     }
 
-    /// Gives it an instance in its last state, if it has none.
+    /// Gives the session an instance in its last state, if it has none.
     async fn revive(&self, inner: &mut Inner) -> Result<(), SessionError> {
         self.set_waiting(None);
         if inner.live.is_some() {
@@ -344,7 +344,7 @@ impl Slot {
         self.pool.note_idle();
     }
 
-    /// Marks it as waiting, and starts the task that evicts it after a long wait.
+    /// Marks the session as waiting, and starts the task that evicts it after a long wait.
     fn rest(self: &Arc<Self>, inner: &mut Inner) {
         let Some((live, held)) = &mut inner.live else {
             return;

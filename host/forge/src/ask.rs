@@ -76,13 +76,13 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Most bytes of an unusable answer that the model is shown again.
+/// Maximum number of bytes of an unusable answer that are shown to the model again.
 const MAX_SHOWN_AGAIN: usize = 40_000;
 
 /// A question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// Its name on disk and in reports, such as `sketch`: letters, digits, `-`.
+    /// Name of the stage on disk and in reports, such as `sketch`: letters, digits, `-`.
     pub stage: String,
     /// Messages to the model.
     pub messages: Vec<ChatMessage>,
@@ -95,7 +95,7 @@ impl Question {
         Self { stage, messages }
     }
 
-    /// An estimate of the tokens of its messages.
+    /// An estimate of the tokens of the question's messages.
     pub fn tokens(&self) -> u64 {
         self.messages
             .iter()
@@ -126,14 +126,14 @@ impl Question {
     }
 }
 
-/// Follows what is asked.
+/// Follows the questions and their answers.
 pub trait AskObserver: Send + Sync {
     /// A question goes to the model.
     fn asks(&self, stage: &str, attempt: u32) {
         let _ = (stage, attempt);
     }
 
-    /// An answer is there. It was `kept` if it was on disk.
+    /// An answer arrived. `kept` is true if it was on disk.
     fn answered(&self, stage: &str, answer: &Answer, kept: bool) {
         let _ = (stage, answer, kept);
     }
@@ -144,7 +144,7 @@ pub trait AskObserver: Send + Sync {
     }
 }
 
-/// Follows nothing.
+/// An observer that does nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Silent;
 
@@ -154,7 +154,7 @@ impl AskObserver for Silent {}
 pub struct Asker<'a> {
     /// The model.
     pub model: &'a dyn Model,
-    /// Its answers on disk.
+    /// The model's answers on disk.
     pub answers: Answers,
     /// The tokens and time spent, and their limits.
     pub account: Account,
@@ -163,7 +163,7 @@ pub struct Asker<'a> {
     pub attempts: u32,
     /// Part of the identity of each answer: another seed gives other answers.
     pub seed: u64,
-    /// Follows what is asked.
+    /// The observer of the questions and answers.
     pub observer: &'a dyn AskObserver,
 }
 
@@ -178,7 +178,7 @@ impl fmt::Debug for Asker<'_> {
 }
 
 impl Asker<'_> {
-    /// Asks for text that `accept` can use. `accept` says in words for the model why it cannot.
+    /// Asks for text that `accept` can use. The error of `accept` tells the model why an answer cannot be used.
     pub fn text<'q, T: Send + 'q>(
         &'q self,
         question: &'q Question,
@@ -242,7 +242,7 @@ impl Asker<'_> {
         })
     }
 
-    /// The answer from disk, or from the model. Returns whether it was on disk.
+    /// Gets the answer from disk, or else from the model. Returns it, and true if it was on disk.
     async fn answer(&self, question: &Question, attempt: u32) -> Result<(Answer, bool), AskError> {
         let stage = &question.stage;
         let identity = self.identity(question, attempt);

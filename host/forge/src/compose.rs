@@ -60,13 +60,13 @@ use serde::Serialize;
 use self::business::{Business, businesses};
 use self::plan::Plan;
 
-/// Smallest and largest number of tools of an environment.
+/// Minimum and maximum number of tools of an environment.
 pub const TOOLS: std::ops::RangeInclusive<usize> = 4..=20;
 /// Maximum number of candidates for one business in one round.
 const MAX_CANDIDATES: u64 = 12;
-/// Calls of one walk.
+/// Number of calls of one walk.
 const CALLS: u64 = 100;
-/// Smallest and largest number of walks from each scenario.
+/// Minimum and maximum number of walks from each scenario.
 const WALKS: std::ops::Range<u64> = 2..10;
 /// Number of further states of each scenario that are only opened.
 const OPENED: u64 = 4;
@@ -138,7 +138,7 @@ pub struct Composition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Vocabulary {
-    /// Those of real businesses.
+    /// Nouns and names of real businesses.
     #[default]
     Real,
     /// Nouns and names that are invented for each environment, so that a policy can only act by reading them.

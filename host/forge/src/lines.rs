@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-/// The lines that are not empty, each with its number from 1. Empty lines count.
+/// The lines that are not empty, each with its number from 1. Empty lines are counted.
 pub(crate) fn numbered(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let lines = (1..).zip(bytes.split(|byte| *byte == b'\n'));
     lines.filter(|(_, line)| !line.trim_ascii().is_empty())
@@ -41,7 +41,7 @@ pub(crate) fn whole(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Appends one line for each value, in a single write. The file is made if it is not there.
+/// Appends one line for each value, in a single write. The file is created if it does not exist.
 pub(crate) fn append<T: Serialize>(
     path: &Path,
     values: impl IntoIterator<Item = T>,

@@ -47,9 +47,9 @@ use walker::Walker;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
-    /// For each tool, first tools that fill its inputs, then itself, then tools that depend on it.
+    /// Takes the tools that fill a tool's inputs, then the tool itself, then tools that depend on it.
     Topology,
-    /// From each tool to one that depends on it.
+    /// Goes from each tool to one that depends on it.
     RandomWalk,
 }
 
@@ -69,15 +69,16 @@ pub struct SamplingOptions {
     /// Number of tools at which a chain ends. Topology-aware chains can have a few more, because a tool comes with those
     /// that fill its inputs. EnvFactory uses 10, and 15 for its longer tasks.
     pub tools: usize,
-    /// Largest number of servers in a chain, at least 1.
+    /// Maximum number of servers in a chain, at least 1.
     pub max_servers: usize,
-    /// Largest number of tools that fill each other's inputs, one before the other.
+    /// Maximum depth of the search for tools that fill inputs: a tool's input, the inputs of the tool that fills it,
+    /// and so on.
     pub max_depth: usize,
     /// Probability that no tool is looked for to fill an input that is not required.
     pub skip_optional: f64,
     /// Probability that no tool is looked for to fill an input that has a source already.
     pub skip_filled: f64,
-    /// Largest number of tools in a turn, at least 1.
+    /// Maximum number of tools in a turn, at least 1.
     pub max_turn: usize,
 }
 

@@ -14,7 +14,7 @@
 //! | the meaning of a user's words | [`request`] |
 //! | environments: opening, calling, states; those of a run | [`environment`], [`suite`] |
 //! | held-out environments and tools | [`split`] |
-//! | tools that a task offers beside those that it needs, and the names that it shows | `inventory`, [`shown`] |
+//! | tools that a task offers besides those that it needs, and the names that it shows | `inventory`, [`shown`] |
 //! | environments in Python files: observed, and played in the sandbox | [`sandboxed`] |
 //! | sampling and execution | [`mod@make`] |
 //! | requests, refinement and sentences | [`text`] |

@@ -4,7 +4,7 @@
 //! state and from earlier results. Tools that never succeeded are called more often. Erroneous and boundary arguments
 //! are tried as well. Then each walk is repeated from the same seed, and its end is saved and loaded again.
 //!
-//! A finding has a severity, a place and a way to mend it, so that it can go back to whoever wrote the environment.
+//! A finding has a severity, a place and a way to mend it, so that the author of the environment can use it.
 //!
 //! | looking for | module |
 //! |---|---|
@@ -108,7 +108,7 @@ pub async fn verify(
     play_all(environments, name, false, starts, effort).await
 }
 
-/// As [`verify`]. In a specification, a refusal because a call would break a rule is a finding.
+/// Like [`verify`]. In a specification, a refusal because a call would break a rule is a finding.
 async fn play_all(
     environments: &Environments,
     name: &str,

@@ -4,9 +4,10 @@
 //! EnvFactory's form), and four scenarios. The result is a candidate. It is examined: static checks, the plan, and
 //! verification by playing. What is found goes back to the model, which revises the candidate, for a number of rounds.
 //!
-//! Whatever the model says, only the examination decides. A revision that says it mended what is found again is told so.
-//! A revision that leaves out planned operations has findings. The rounds end when a candidate is sound, when rounds,
-//! tokens or time end, or when a revision makes no progress; the best candidate is kept.
+//! Whatever the model says, only the examination decides. If a revision claims to have mended a fault that is found
+//! again, the model is told so. A revision that leaves out planned operations has findings. The rounds end when a
+//! candidate is sound, when rounds, tokens or time end, or when a revision makes no progress; the best candidate is
+//! kept.
 //!
 //! Every answer and every round stays on disk. The same request goes on where it was stopped, without asking again.
 //!
@@ -66,7 +67,7 @@ pub struct Request {
     pub description: String,
     /// The form to write it in.
     pub form: Form,
-    /// Most revisions. Default of the program: 3.
+    /// Maximum number of revisions. Default of the program: 3.
     pub rounds: u32,
     /// Thoroughness of the examinations.
     pub thoroughness: Thoroughness,
@@ -121,7 +122,7 @@ pub enum WriteError {
         /// The system's error.
         source: io::Error,
     },
-    /// A candidate cannot be played, and it is not its fault.
+    /// A candidate cannot be played, and is not to blame for that.
     #[error("{} cannot be played: {why}", path.display())]
     Unplayable {
         /// The candidate.
@@ -129,10 +130,10 @@ pub enum WriteError {
         /// The reason.
         why: String,
     },
-    /// Another environment of this name is there.
+    /// Another environment of this name exists.
     #[error("{} is there and differs; move it away to have {}", path.display(), candidate.display())]
     Taken {
-        /// Its file.
+        /// The file of that environment.
         path: PathBuf,
         /// The sound environment that was written.
         candidate: PathBuf,
@@ -173,7 +174,7 @@ pub struct Writer<'a> {
     pub output: PathBuf,
     /// The folder of this environment's work: [`Request::folder`].
     pub folder: PathBuf,
-    /// Follows the writing.
+    /// The observer of the writing.
     pub observer: &'a dyn WriteObserver,
 }
 

@@ -57,7 +57,7 @@ pub(crate) enum FunctionSourcesError {
         path: PathBuf,
         source: io::Error,
     },
-    #[error("cannot read {}: it is no regular file of at most {MAX_FILE_BYTES} bytes", .0.display())]
+    #[error("cannot read {}: it is not a regular file, or has more than {MAX_FILE_BYTES} bytes", .0.display())]
     NotAFile(PathBuf),
     #[error("{}: {problem}", file.display())]
     Definitions { file: PathBuf, problem: String },

@@ -341,9 +341,10 @@ pub struct Interpreters {
 }
 
 impl Interpreters {
-    /// All loaded interpreters. If several run the same language, the plugin with the language's name runs a program, else
-    /// the first by name. One that imports a package which only another has (`packages` of its manifest) runs there.
-    /// Interpreters that only serve functions (`functions` of their grants) are left out.
+    /// All loaded interpreters. If several run the same language, the plugin with the language's name runs a program,
+    /// else the first by name. A program that imports a package which only another plugin has (`packages` of its
+    /// manifest) runs in that plugin. Interpreters that only serve functions (`functions` of their grants) are left
+    /// out.
     pub fn new(registry: &Registry) -> Self {
         let run_programs: Vec<_> = (registry.plugins().iter())
             .filter(|plugin| plugin.grants().functions.is_none() && !plugin.is_environment())
@@ -385,7 +386,8 @@ impl Interpreters {
         self.by_language.values()
     }
 
-    /// The interpreter for a language. The name of a plugin stands for the first language of this plugin, in it alone.
+    /// The interpreter for a language. The name of a plugin works too: it stands for the first language of that plugin,
+    /// run by that plugin alone.
     pub fn get(&self, language: &str) -> Option<&Interpreter> {
         (self.by_language.get(language)).or_else(|| self.by_plugin.get(language))
     }

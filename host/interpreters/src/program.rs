@@ -105,7 +105,7 @@ pub(crate) fn check_given(grants: &ProgramGrants, bytes: u64) -> Result<(), Prog
     )))
 }
 
-/// The limit that fetched files of so many bytes exceed, if they do.
+/// The limit that fetched files of this size exceed, if they do.
 pub(crate) fn fetched_limit(
     grants: &ProgramGrants,
     bytes: u64,
@@ -133,13 +133,13 @@ pub struct Exception {
 /// The end of a program that was not stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgramOutcome {
-    /// It reached the end of its code.
+    /// The program reached the end of its code.
     Completed,
-    /// It exited with this status.
+    /// The program exited with this status.
     Exited(i32),
-    /// It raised this exception and did not catch it.
+    /// The program raised this exception and did not catch it.
     Raised(Exception),
-    /// It did not compile or parse. None of it ran.
+    /// The program did not compile or parse. None of it ran.
     Rejected(Exception),
 }
 

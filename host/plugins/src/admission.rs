@@ -8,7 +8,7 @@ use crate::gates::AVAILABLE;
 use crate::grants::PluginGrants;
 use crate::manifest::{GateName, PluginKind, PluginManifest};
 use crate::problem::{LoadRefusal, ProblemKind};
-use crate::script::ScriptFile;
+use crate::script::Script;
 
 /// A plugin that may be loaded, with the grants that hold for this component.
 #[derive(Debug, PartialEq)]
@@ -20,14 +20,14 @@ pub(crate) struct Admitted {
     pub(crate) notices: Vec<String>,
 }
 
-/// Decides whether a component may be loaded under the name `alias`. `script` is the plugin's file if the component
-/// is the interpreter that runs it.
+/// Decides whether a component may be loaded under the name `alias`. `script` has the plugin's source files
+/// if the component is the interpreter that runs them.
 pub(crate) fn admit(
     alias: &str,
     manifest: &PluginManifest,
     grants: &PluginGrants,
     component: &ComponentInfo,
-    script: Option<&ScriptFile>,
+    script: Option<&Script>,
 ) -> Result<Admitted, LoadRefusal> {
     grants.check().map_err(|error| {
         LoadRefusal::new(
@@ -37,7 +37,7 @@ pub(crate) fn admit(
         )
     })?;
     let kind = match script {
-        Some(file) => kind_of_file(alias, manifest, grants, file)?,
+        Some(script) => kind_of_script(alias, manifest, grants, script)?,
         None => kind(manifest, component)?,
     };
     let mut notices = Vec::new();
@@ -85,19 +85,19 @@ fn changed(alias: &str, grants: &PluginGrants, component: &ComponentInfo) -> Str
     )
 }
 
-/// The kind of a source file. Refuses requests and grants that a source file cannot use.
-fn kind_of_file(
+/// The kind of a plugin that is a source file. Refuses requests and grants that a source file cannot use.
+fn kind_of_script(
     alias: &str,
     manifest: &PluginManifest,
     grants: &PluginGrants,
-    file: &ScriptFile,
+    script: &Script,
 ) -> Result<PluginKind, LoadRefusal> {
-    let Some(kind) = file.kind(manifest) else {
+    let Some(kind) = script.kind(manifest) else {
         return Err(LoadRefusal::new(
             ProblemKind::Manifest,
             format!(
                 "a file in {} is a tool or a reward, and plugin.toml says something else",
-                file.language
+                script.language
             ),
             "correct `kind`, or leave it out; an environment in Python is named in \
              `environment.servers` of an interpreter",
@@ -108,7 +108,7 @@ fn kind_of_file(
             ProblemKind::Grants,
             format!(
                 "a plugin in {} has files of its own, in memory, for each call",
-                file.language
+                script.language
             ),
             format!("leave `files` and `unsandboxed_host_directory` out of [plugins.{alias}]"),
         ));
@@ -225,11 +225,10 @@ fn check_gates(
         ));
     }
     if !grants.gates.is_empty() && grants.hash.is_none() {
+        let gates = list(&grants.gates.iter().copied().collect::<Vec<_>>());
         return Err(LoadRefusal::new(
             ProblemKind::Grants,
-            format!("[plugins.{alias}] grants {}, but to whatever lies there", {
-                list(&grants.gates.iter().copied().collect::<Vec<_>>())
-            }),
+            format!("[plugins.{alias}] grants {gates}, but does not pin the component"),
             format!(
                 "bind the grant to this component: hash = \"{}\"",
                 component.hash

@@ -36,10 +36,10 @@ pub enum ArgumentsError {
         /// Number of bytes in strings and names.
         text_bytes: u64,
     },
-    /// They break the schema in too many places.
+    /// The arguments break the schema in too many places.
     #[error("they do not fit the tool's schema, and are too large to say where; send less")]
     Unexplained,
-    /// They break the schema. The text names the argument, the expected value and the given value.
+    /// The arguments break the schema. The text names the argument, the expected value and the given value.
     #[error("{0}")]
     Invalid(String),
 }

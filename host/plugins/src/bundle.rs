@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::manifest::{MAX_MANIFEST_BYTES, PluginManifest};
 use crate::python_environment;
-use crate::script::ScriptFile;
+use crate::script::Script;
 
 /// The name under which the contents are attached to the component.
 const NAME: &str = "rlf:plugin";
@@ -21,14 +21,14 @@ const NAME: &str = "rlf:plugin";
 /// Maximum size of the contents, in bytes. Parsed, they take many times as much.
 const MAX_BYTES: usize = 8 << 20;
 
-/// The attached contents.
+/// What a plugin consists of besides its component. In a bundle, it is attached to the component.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Contents {
     pub(crate) manifest: PluginManifest,
-    /// The source file, if the component is an interpreter that runs one.
-    pub(crate) script: Option<ScriptFile>,
-    /// The files of an environment in Python, if the component is an interpreter that loads one: see
+    /// The source files, if the component is an interpreter that runs them.
+    pub(crate) script: Option<Script>,
+    /// The files of the environment in Python that a bundle contains: see
     /// [`PythonEnvironment::read`](crate::python_environment::PythonEnvironment::read).
     pub(crate) environment: Option<Value>,
 }

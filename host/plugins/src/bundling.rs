@@ -6,7 +6,6 @@ use rlf_sandbox::ComponentFile;
 
 use crate::bundle::Contents;
 use crate::candidate::Candidate;
-use crate::discovery::MAX_COMPONENT_BYTES;
 use crate::grants::PluginGrants;
 use crate::job::Job;
 use crate::problem::{LoadRefusal, Problem, ProblemKind};
@@ -28,20 +27,13 @@ pub struct BuiltBundle {
 pub fn plugin(path: &Path, directories: &[PathBuf]) -> Result<BuiltBundle, Problem> {
     let job = Job::at(path, directories, &PluginGrants::default());
     let Candidate {
-        mut manifest,
         component,
-        script,
-        environment,
+        mut contents,
         ..
     } = job.candidate()?;
     // These keys refer to the folder, which the bundle replaces.
-    manifest.name = None;
-    manifest.component = None;
-    let contents = Contents {
-        manifest,
-        script,
-        environment,
-    };
+    contents.manifest.name = None;
+    contents.manifest.component = None;
     built(&contents, &component).map_err(|refusal| refusal.about(&job.alias, path))
 }
 
@@ -59,10 +51,10 @@ pub fn python_environment(path: &Path, directories: &[PathBuf]) -> Result<BuiltB
         environment: Some(made?),
         ..Contents::default()
     };
-    let interpreter = job.interpreter(ScriptLanguage::Python)?;
-    let component = ComponentFile::read(interpreter, MAX_COMPONENT_BYTES)
-        .map_err(|error| LoadRefusal::from(&error).about(&job.alias, path))?;
-    built(&contents, &component).map_err(|refusal| refusal.about(&job.alias, path))
+    let bundle = job
+        .interpreter(ScriptLanguage::Python)
+        .and_then(|component| built(&contents, &component));
+    bundle.map_err(|refusal| refusal.about(&job.alias, path))
 }
 
 fn built(contents: &Contents, component: &ComponentFile) -> Result<BuiltBundle, LoadRefusal> {

@@ -1,11 +1,12 @@
 //! Several plugin directories at once: decides which plugin and which tool of a name wins.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::discovery::{self, Place};
 use crate::grants::PluginGrants;
-use crate::job::{Job, plan};
+use crate::job::{Job, assign_names};
 use crate::plugin::Plugin;
 use crate::problem::Problem;
 use crate::script::ScriptLanguage;
@@ -13,10 +14,8 @@ use crate::script::ScriptLanguage;
 /// The plugins of several directories.
 pub(crate) struct PluginDirectories {
     /// The first directory.
-    pub(crate) directory: PathBuf,
-    all: Vec<Place>,
-    /// The directory of each plugin that comes from a later directory, by the plugin's name.
-    later: BTreeMap<String, PathBuf>,
+    pub(crate) first: PathBuf,
+    places: Vec<Place>,
 }
 
 impl PluginDirectories {
@@ -25,52 +24,41 @@ impl PluginDirectories {
     pub(crate) fn find(
         directories: &[PathBuf],
         grants_by_name: &BTreeMap<String, PluginGrants>,
-        mut unreadable: impl FnMut(&Path, std::io::Error),
+        mut unreadable: impl FnMut(&Path, io::Error),
     ) -> Self {
-        let mut found = Self {
-            directory: directories.first().cloned().unwrap_or_default(),
-            all: Vec::new(),
-            later: BTreeMap::new(),
-        };
+        let mut places: Vec<Place> = Vec::new();
         for (index, directory) in directories.iter().enumerate() {
-            let opened = discovery::open(directory).and_then(|open| discovery::places(&open));
-            let mut places = opened.unwrap_or_else(|error| {
+            let mut found = discovery::places(directory).unwrap_or_else(|error| {
                 unreadable(directory, error);
                 Vec::new()
             });
             if index > 0 {
-                let is_elsewhere = |name: &str| {
-                    grants_by_name
-                        .get(name)
-                        .is_some_and(|grants| grants.path.is_some())
-                };
-                let is_earlier = |name: &str| found.all.iter().any(|place| place.name() == name);
-                places.retain(|place| !is_elsewhere(place.name()) && !is_earlier(place.name()));
-                let named = places.iter().map(|place| place.name().to_owned());
-                (found.later).extend(named.map(|name| (name, directory.clone())));
+                found.retain(|place| {
+                    let grants = grants_by_name.get(&place.name);
+                    let is_elsewhere = grants.is_some_and(|grants| grants.path.is_some());
+                    !is_elsewhere && places.iter().all(|earlier| earlier.name != place.name)
+                });
             }
-            found.all.extend(places);
+            places.extend(found);
         }
-        found
+        Self {
+            first: directories.first().cloned().unwrap_or_default(),
+            places,
+        }
     }
 
-    /// The loading jobs of the plugins, as [`plan`] makes them.
-    pub(crate) fn plan(
+    /// The loading jobs of the plugins, as [`assign_names`] makes them, each with the interpreters for source files.
+    pub(crate) fn jobs(
         &self,
         grants_by_name: &BTreeMap<String, PluginGrants>,
         problems: &mut Vec<Problem>,
     ) -> Vec<Job> {
-        let mut jobs = plan(&self.directory, &self.all, grants_by_name, problems);
         let interpreters: BTreeMap<ScriptLanguage, PathBuf> = (ScriptLanguage::ALL.into_iter())
             .filter_map(|language| Some((language, self.interpreter(language, grants_by_name)?)))
             .collect();
+        let mut jobs = assign_names(&self.first, &self.places, grants_by_name, problems);
         for job in &mut jobs {
             job.interpreters.clone_from(&interpreters);
-        }
-        for job in jobs.iter_mut().filter(|job| job.grants.path.is_none()) {
-            if let Some(later) = self.later.get(job.place.name()) {
-                job.directory.clone_from(later);
-            }
         }
         jobs
     }
@@ -88,9 +76,8 @@ impl PluginDirectories {
         }
         let plugin = configured.and_then(|grants| grants.plugin.as_deref());
         let name = plugin.unwrap_or(language.id());
-        let place = (self.all.iter()).find(|place| place.name() == name)?;
-        let directory = self.later.get(name).unwrap_or(&self.directory);
-        Some(place.path(directory))
+        let place = self.places.iter().find(|place| place.name == name)?;
+        Some(place.path())
     }
 }
 
@@ -98,7 +85,11 @@ impl PluginDirectories {
 pub(crate) fn remove_shadowed_tools(plugins: &mut [Plugin], jobs: &[Job], directories: &[PathBuf]) {
     let rank = |plugin: &Plugin| {
         let job = jobs.iter().find(|job| job.alias == plugin.name);
-        let directory = |job: &Job| directories.iter().position(|one| *one == job.directory);
+        let directory = |job: &Job| {
+            directories
+                .iter()
+                .position(|one| *one == job.place.directory)
+        };
         job.and_then(directory).unwrap_or_default()
     };
     let mut earliest: BTreeMap<String, usize> = BTreeMap::new();
@@ -120,28 +111,6 @@ pub(crate) fn remove_shadowed_tools(plugins: &mut [Plugin], jobs: &[Job], direct
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Registry;
-
-    #[test]
-    fn plugins_are_found_by_the_packages_that_their_manifests_list() {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, manifest) in [
-            ("python", ""),
-            ("science", "packages = [\"numpy\", \"pandas\"]"),
-            ("broken", "packages = 1"),
-        ] {
-            std::fs::create_dir(folder.path().join(name)).unwrap();
-            std::fs::write(folder.path().join(name).join("plugin.toml"), manifest).unwrap();
-        }
-        let found = |packages: &[&str]| -> Vec<String> {
-            let packages = packages.iter().copied().collect();
-            let directories = [folder.path().to_owned()];
-            let found = Registry::with_packages(&directories, &BTreeMap::new(), &packages);
-            found.into_iter().collect()
-        };
-        assert_eq!(found(&["os", "numpy"]), ["science"]);
-        assert_eq!(found(&["os"]), [""; 0]);
-    }
 
     #[test]
     fn a_plugin_of_an_earlier_directory_wins_over_one_of_its_name() {
@@ -160,8 +129,10 @@ mod tests {
                 panic!("{error}")
             });
             let mut problems = Vec::new();
-            let jobs = places.plan(&grants_by_name, &mut problems).into_iter();
-            let jobs = jobs.map(|job| (job.alias.clone(), job.path())).collect();
+            let jobs = places.jobs(&grants_by_name, &mut problems).into_iter();
+            let jobs = jobs
+                .map(|job| (job.alias.clone(), job.place.path()))
+                .collect();
             assert_eq!(problems, []);
             jobs
         };

@@ -1,4 +1,4 @@
-//! The files of a plugin, and what they look like from outside, to notice that they have changed.
+//! The files of a plugin: their paths, their limit, and their sizes and times, which show that they have changed.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,10 +8,14 @@ use std::time::SystemTime;
 use crate::manifest::MANIFEST_FILE;
 use crate::script;
 
-/// Where the files of a plugin are.
+/// Maximum size of a component, in bytes. A larger one is refused unread. A Python interpreter with its standard
+/// library is about 30 MB, one with numpy and its kin 270 MB.
+pub const MAX_COMPONENT_BYTES: u64 = 512 << 20;
+
+/// The paths of a plugin's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginFiles {
-    /// The component, or the Python file.
+    /// The component, or the main source file.
     pub(crate) code: PathBuf,
     /// The plugin's folder, or its bare file.
     pub(crate) path: PathBuf,
@@ -22,12 +26,12 @@ pub struct PluginFiles {
 pub struct FileStamps(Vec<Option<(u64, u64, SystemTime)>>);
 
 impl PluginFiles {
-    /// The component, or the Python file.
+    /// The component, or the main source file.
     pub fn code(&self) -> &Path {
         &self.code
     }
 
-    /// Looks at the files.
+    /// Reads the inode, length and time of each file.
     pub fn stamps(&self) -> FileStamps {
         let stamp = |path: &Path| {
             let metadata = fs::metadata(path).ok()?;

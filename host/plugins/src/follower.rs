@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rlf_sandbox::Sandbox;
 
-use crate::files::{FileStamps, PluginFiles};
+use crate::files::FileStamps;
 use crate::job::Job;
 use crate::kind::Kinds;
 use crate::manifest::PluginKind;
@@ -88,13 +88,6 @@ struct Watched {
     changed: Option<FileStamps>,
 }
 
-fn files_of(plugin: &Plugin) -> PluginFiles {
-    PluginFiles {
-        code: plugin.code_path.clone(),
-        path: plugin.path.clone(),
-    }
-}
-
 impl FileWatch {
     /// Remembers the current state of the files of all plugins.
     pub fn new(registry: &Registry, sandbox: &Sandbox) -> Self {
@@ -102,7 +95,7 @@ impl FileWatch {
             .with_jobs()
             .filter(|(plugin, _)| plugin.kind() != PluginKind::Reward);
         let plugins = tools.map(|(plugin, job)| {
-            let files = files_of(plugin).stamps();
+            let files = plugin.files.stamps();
             // The plugin may have been replaced while others were loaded.
             let is_the_same =
                 (job.candidate()).is_ok_and(|found| found.info().hash == plugin.hash());
@@ -138,7 +131,7 @@ impl FileWatch {
 
 impl Watched {
     fn check(&mut self, kinds: Kinds, sandbox: &Sandbox) -> Option<String> {
-        let files = files_of(&self.plugin).stamps();
+        let files = self.plugin.files.stamps();
         if self.known.as_ref() == Some(&files) {
             self.changed = None;
             return None;
@@ -150,7 +143,7 @@ impl Watched {
         self.known = self.changed.take();
         let serving = self.plugin.latest();
         match self.load(&serving, kinds, sandbox) {
-            Ok(plugin) if plugin.identity() == serving.identity() => None,
+            Ok(plugin) if plugin.fingerprint() == serving.fingerprint() => None,
             Ok(plugin) => {
                 let what = format!(
                     "its files were replaced: later calls are served by {} in place of {}; to keep what a \

@@ -40,10 +40,10 @@ use crate::python_environment::PythonEnvironment;
 pub struct PluginGrants {
     /// False leaves the plugin out. Default: true.
     pub enabled: bool,
-    /// The plugin's folder (or the stem of its bare `.wasm`) in the plugin directory. Default: the alias. The same
-    /// plugin may have several aliases, with different data or config.
+    /// The plugin's folder in the plugin directory, or the name of its bare file without the ending. Default: the alias.
+    /// The same plugin may have several aliases, with different data or config.
     pub plugin: Option<String>,
-    /// A plugin outside the plugin directory: its folder, or its `.wasm`. Excludes `plugin`.
+    /// A plugin outside the plugin directory: its folder, or its bare component or source file. Excludes `plugin`.
     pub path: Option<PathBuf>,
     /// BLAKE3 of the component, in hexadecimal. A component with another hash loses its data, files and grants until
     /// the pin is renewed. Required for `grants`, recommended for everything.

@@ -1,7 +1,6 @@
-//! Loading jobs: which plugin is loaded under which name. Several are loaded side by side.
+//! Loading jobs: which plugin is loaded under which name with which grants. Several are loaded side by side.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +10,7 @@ use std::thread;
 use rlf_sandbox::{ComponentFile, Sandbox};
 
 use crate::candidate::Candidate;
-use crate::discovery::{self, Code, MAX_COMPONENT_BYTES, Place};
+use crate::discovery::Place;
 use crate::grants::PluginGrants;
 use crate::kind::Kinds;
 use crate::loading;
@@ -27,7 +26,6 @@ const MAX_LOADERS: usize = 4;
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
     pub(crate) alias: String,
-    pub(crate) directory: PathBuf,
     pub(crate) place: Place,
     pub(crate) grants: PluginGrants,
     /// True if the operator's configuration mentions it.
@@ -40,10 +38,9 @@ impl Job {
     /// The plugin at `path`: a folder, or a bare component or source file. Its name is that of the folder or the file. The
     /// first of `directories` that has the interpreter of a source file provides it.
     pub(crate) fn at(path: &Path, directories: &[PathBuf], grants: &PluginGrants) -> Self {
-        let (directory, place) = discovery::locate(path);
-        let mut job = Self {
-            alias: "plugin".into(),
-            directory,
+        let place = Place::at(path);
+        Self {
+            alias: place.name.clone(),
             place,
             grants: grants.clone(),
             is_named: true,
@@ -53,115 +50,43 @@ impl Job {
                     Some((language, folders.find(|folder| folder.is_dir())?))
                 })
                 .collect(),
-        };
-        job.alias = job.own_name();
-        job
-    }
-
-    pub(crate) fn path(&self) -> PathBuf {
-        self.place.path(&self.directory)
-    }
-
-    /// The plugin's own name, which its manifest and the file name of its component refer to.
-    pub(crate) fn own_name(&self) -> String {
-        match &self.place {
-            Place::Folder(name) if name == "." => self
-                .directory
-                .canonicalize()
-                .ok()
-                .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
-                .unwrap_or_else(|| self.alias.clone()),
-            place => place.name().to_owned(),
         }
-    }
-
-    /// The packages that its manifest lists; none if the manifest cannot be read. Its code is not read.
-    pub(crate) fn packages(&self) -> Vec<String> {
-        discovery::packages(&self.directory, &self.place)
     }
 
     /// Reads the current files, without running anything.
     pub(crate) fn candidate(&self) -> Result<Candidate, Problem> {
-        let own_name = self.own_name();
-        let problem = |kind, what: String, mend: &str| Problem {
-            plugin: self.alias.clone(),
-            path: self.path(),
-            kind,
-            what,
-            mend: mend.into(),
-        };
         if !is_valid_name(&self.alias) {
-            return Err(problem(
-                ProblemKind::Name,
-                format!("{:?} cannot name a plugin", self.alias),
-                "write 1 to 64 of a-z A-Z 0-9 _ -",
-            ));
+            let what = format!("{:?} cannot name a plugin", self.alias);
+            let mend = "write 1 to 64 of a-z A-Z 0-9 _ -";
+            let refusal = LoadRefusal::new(ProblemKind::Name, what, mend);
+            return Err(refusal.about(&self.alias, &self.place.path()));
         }
-        let directory = discovery::open(&self.directory).map_err(|error| {
-            problem(
-                ProblemKind::File,
-                format!("cannot open it: {error}"),
-                "correct the path",
-            )
-        })?;
-        let found = discovery::read(&directory, &self.directory, &self.place, &own_name);
-        let found = found.map_err(|problem| Problem {
-            plugin: self.alias.clone(),
-            ..problem
-        })?;
-        let whole = |file| ComponentFile::read(file, MAX_COMPONENT_BYTES);
-        let (mut script, mut environment, mut bundle_hash) = (None, None, None);
-        let component = match found.code {
-            Code::Component(file) => whole(file),
-            Code::Script(file) => {
-                let interpreter = self.interpreter(file.language)?;
-                script = Some(file);
-                whole(interpreter)
-            }
-            Code::Bundle(bundle) => {
-                script = bundle.contents.script;
-                environment = bundle.contents.environment;
-                let read = ComponentFile::read_before(bundle.file, &bundle.attached);
-                read.map(|(component, hash)| {
-                    bundle_hash = Some(hash);
-                    component
-                })
-            }
-        };
-        Ok(Candidate {
-            component: component
-                .map_err(|error| LoadRefusal::from(&error).about(&self.alias, &found.code_path))?,
-            path: found.path,
-            manifest: found.manifest,
-            code_path: found.code_path,
-            script,
-            environment,
-            bundle_hash,
-        })
+        let interpreter = |language| self.interpreter(language);
+        Candidate::read(&self.place, &self.alias, interpreter)
     }
 
-    /// Opens the component of the interpreter of `language`.
-    pub(crate) fn interpreter(&self, language: ScriptLanguage) -> Result<File, Problem> {
-        let problem = |what: String, mend: &str| Problem {
-            plugin: self.alias.clone(),
-            path: self.path(),
-            kind: ProblemKind::File,
-            what: format!("the {language} interpreter, which runs it, cannot be used: {what}"),
-            mend: mend.to_owned(),
+    /// Reads the component of the interpreter of `language`.
+    pub(crate) fn interpreter(
+        &self,
+        language: ScriptLanguage,
+    ) -> Result<ComponentFile, LoadRefusal> {
+        let refused = |what: &str, mend: &str| {
+            let what = format!("the {language} interpreter, which runs it, cannot be used: {what}");
+            LoadRefusal::new(ProblemKind::File, what, mend)
         };
         let Some(folder) = self.interpreters.get(&language) else {
-            return Err(problem("there is none".to_owned(), BUILD_SHIPPED));
+            return Err(refused("there is none", BUILD_SHIPPED));
         };
-        let directory = discovery::open(folder)
-            .map_err(|error| problem(error.to_string(), "correct the path"))?;
-        let place = Place::Folder(".".to_owned());
-        let found = discovery::read(&directory, folder, &place, language.id());
-        match found.map(|found| found.code) {
-            Ok(Code::Component(component)) => Ok(component),
-            Ok(Code::Script(_) | Code::Bundle(_)) => {
-                Err(problem("it is no interpreter".to_owned(), BUILD_SHIPPED))
-            }
-            Err(error) => Err(problem(error.what, &error.mend)),
+        let place = Place {
+            name: language.id().to_owned(),
+            ..Place::at(folder)
+        };
+        let wrong = "it is not an interpreter";
+        let is_script = |_| Err(LoadRefusal::new(ProblemKind::File, wrong, BUILD_SHIPPED));
+        match Candidate::read(&place, language.id(), is_script) {
+            Ok(found) if found.bundle_hash.is_none() => Ok(found.component),
+            Ok(_) => Err(refused(wrong, BUILD_SHIPPED)),
+            Err(problem) => Err(refused(&problem.what, &problem.mend)),
         }
     }
 
@@ -172,9 +97,7 @@ impl Job {
             plugin
         })
     }
-}
 
-impl Job {
     /// Runs on a thread of its own, because the caller's thread may belong to an async runtime.
     pub(crate) fn run_on_own_thread(
         &self,
@@ -189,8 +112,8 @@ impl Job {
 }
 
 /// Decides which plugin is loaded under which name with which grants. If two plugins would have the same name, both are
-/// refused.
-pub(crate) fn plan(
+/// refused. `directory` is the path to show for a plugin that is not there.
+pub(crate) fn assign_names(
     directory: &Path,
     places: &[Place],
     grants_by_name: &BTreeMap<String, PluginGrants>,
@@ -199,9 +122,8 @@ pub(crate) fn plan(
     let mut jobs: Vec<Job> = Vec::new();
     let mut governed = BTreeSet::new();
     for (alias, grants) in grants_by_name {
-        let job = |directory: PathBuf, place| Job {
+        let job = |place| Job {
             alias: alias.clone(),
-            directory,
             place,
             grants: grants.clone(),
             is_named: true,
@@ -209,8 +131,7 @@ pub(crate) fn plan(
         };
         if let Some(path) = &grants.path {
             if grants.enabled {
-                let (directory, place) = discovery::locate(path);
-                jobs.push(job(directory, place));
+                jobs.push(job(Place::at(path)));
             }
             // A plugin of that name in the directory gives way.
             governed.insert(alias.as_str());
@@ -218,51 +139,39 @@ pub(crate) fn plan(
         }
         let folder = grants.folder(alias);
         governed.insert(folder);
-        let found: Vec<&Place> = places
-            .iter()
-            .filter(|place| place.name() == folder)
-            .collect();
         if !grants.enabled {
             continue;
         }
+        let found: Vec<&Place> = places.iter().filter(|place| place.name == folder).collect();
         if found.is_empty() {
-            let names: Vec<&str> = places.iter().map(Place::name).collect();
-            let mend = match rlf_config::nearest(folder, names.iter().copied()) {
+            let names = places.iter().map(|place| place.name.as_str());
+            let mend = match rlf_config::nearest(folder, names) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => BUILD_SHIPPED.to_owned(),
             };
-            problems.push(Problem {
-                plugin: alias.clone(),
-                path: directory.to_owned(),
-                kind: ProblemKind::Grants,
-                what: if folder == alias {
-                    "this directory has no such plugin".to_owned()
-                } else {
-                    format!("it needs the plugin `{folder}`, which this directory does not have")
-                },
-                mend,
-            });
+            let what = if folder == alias {
+                "this directory has no such plugin".to_owned()
+            } else {
+                format!("it needs the plugin `{folder}`, which this directory does not have")
+            };
+            let refusal = LoadRefusal::new(ProblemKind::Grants, what, mend);
+            problems.push(refusal.about(alias, directory));
         }
-        jobs.extend(
-            found
-                .into_iter()
-                .map(|place| job(directory.to_owned(), place.clone())),
-        );
+        jobs.extend(found.into_iter().cloned().map(job));
     }
     jobs.extend(
         places
             .iter()
-            .filter(|place| !governed.contains(place.name()))
+            .filter(|place| !governed.contains(place.name.as_str()))
             .map(|place| Job {
-                alias: place.name().to_owned(),
-                directory: directory.to_owned(),
+                alias: place.name.clone(),
                 place: place.clone(),
                 grants: PluginGrants::default(),
                 is_named: false,
                 interpreters: BTreeMap::new(),
             }),
     );
-    jobs.sort_by(|a, b| (&a.alias, a.path()).cmp(&(&b.alias, b.path())));
+    jobs.sort_by(|a, b| (&a.alias, a.place.path()).cmp(&(&b.alias, b.place.path())));
 
     let mut by_name: BTreeMap<String, Vec<Job>> = BTreeMap::new();
     for job in jobs {
@@ -274,22 +183,19 @@ pub(crate) fn plan(
             unique.append(&mut jobs);
             continue;
         }
-        let paths: Vec<String> = jobs
+        let paths: Vec<PathBuf> = jobs.iter().map(|job| job.place.path()).collect();
+        let shown: Vec<String> = paths
             .iter()
-            .map(|job| job.path().display().to_string())
+            .map(|path| path.display().to_string())
             .collect();
-        problems.extend(jobs.iter().map(|job| Problem {
-            plugin: alias.clone(),
-            path: job.path(),
-            kind: ProblemKind::Name,
-            what: format!(
-                "{} plugins are called `{alias}`: {}",
-                jobs.len(),
-                paths.join(", ")
-            ),
-            mend:
-                "rename one, or give one another name with `[plugins.<name>] path = \"…\"`".into(),
-        }));
+        let what = format!(
+            "{} plugins are called `{alias}`: {}",
+            paths.len(),
+            shown.join(", ")
+        );
+        let mend = "rename one, or give one another name with `[plugins.<name>] path = \"…\"`";
+        let refusal = LoadRefusal::new(ProblemKind::Name, what, mend);
+        problems.extend((paths.iter()).map(|path| refusal.clone().about(&alias, path)));
     }
     unique
 }
@@ -327,14 +233,15 @@ pub(crate) fn run_all(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::discovery::Entry;
 
     fn planned(places: &[Place], grants_by_name: &str) -> (Vec<(String, String)>, Vec<String>) {
         let grants_by_name = rlf_config::parse(grants_by_name, "c.toml").unwrap();
         let mut problems = Vec::new();
-        let jobs = plan(Path::new("dir"), places, &grants_by_name, &mut problems);
+        let jobs = assign_names(Path::new("dir"), places, &grants_by_name, &mut problems);
         let jobs = jobs
             .into_iter()
-            .map(|job| (job.path().display().to_string(), job.alias));
+            .map(|job| (job.place.path().display().to_string(), job.alias));
         (
             jobs.map(|(path, alias)| (alias, path)).collect(),
             problems.iter().map(Problem::to_string).collect(),
@@ -342,7 +249,19 @@ mod tests {
     }
 
     fn folder(name: &str) -> Place {
-        Place::Folder(name.into())
+        place(name, Entry::Folder(name.into()))
+    }
+
+    fn file(name: &str) -> Place {
+        place(name, Entry::File(format!("{name}.wasm")))
+    }
+
+    fn place(name: &str, entry: Entry) -> Place {
+        Place {
+            name: name.into(),
+            directory: "dir".into(),
+            entry,
+        }
     }
 
     fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -354,7 +273,7 @@ mod tests {
 
     #[test]
     fn without_grants_a_plugin_has_its_folders_name() {
-        let (jobs, problems) = planned(&[folder("a"), Place::Bare("b.wasm".into())], "");
+        let (jobs, problems) = planned(&[folder("a"), file("b")], "");
         assert_eq!(jobs, pairs(&[("a", "dir/a"), ("b", "dir/b.wasm")]));
         assert!(problems.is_empty());
     }
@@ -405,7 +324,7 @@ mod tests {
 
     #[test]
     fn two_plugins_of_one_name_are_both_refused() {
-        let places = [folder("a"), Place::Bare("a.wasm".into()), folder("b")];
+        let places = [folder("a"), file("a"), folder("b")];
         let (jobs, problems) = planned(&places, "[c]\nplugin = \"b\"\n");
         assert_eq!(jobs, pairs(&[("c", "dir/b")]));
         assert_eq!(problems.len(), 2);

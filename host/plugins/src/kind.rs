@@ -29,7 +29,7 @@ pub trait KindLoader: Sync {
     fn kind(&self) -> PluginKind;
 
     /// Decides how a component is prepared, from the operator's grants. Blocks, because it may read files.
-    /// `max_memory_bytes` is the most memory that the sandbox gives one instance.
+    /// `max_memory_bytes` is the maximum memory that the sandbox gives one instance.
     fn plan(
         &self,
         alias: &str,

@@ -14,11 +14,11 @@
 //! |---|---|
 //! | the manifest, in which a plugin makes its requests | [`manifest`] |
 //! | the operator's grants | [`grants`], [`programs`], [`python_environment`] |
-//! | finding, admitting and loading plugins | [`discovery`], `directories`, `candidate`, `admission`, `job`, `loading`, [`registry`] |
+//! | the way from a file to a plugin | see below |
 //! | adding a kind of plugin | [`kind::KindLoader`], [`kind::Interface`], [`plugin::Exports`] |
 //! | plugins that are one source file | [`script`] |
 //! | bundles: plugins in one file | `bundle`, [`bundling`] |
-//! | replacing plugins while calls run | [`follower`] |
+//! | replacing plugins while calls run, and noticing that their files have changed | [`follower`], [`files`] |
 //! | the reason why a plugin was not loaded | [`problem`] |
 //! | a loaded plugin, and the text it printed | [`plugin`] |
 //! | the tools of a plugin, their schemas and arguments | [`offered_tools`], [`schema`], [`arguments`] |
@@ -28,6 +28,18 @@
 //! | the seed of a call, and its place in a trajectory | [`seed`], [`turn`] |
 //! | counts for metrics | [`counters`] |
 //! | full reports about plugins, for people | [`report`] |
+//!
+//! A plugin is loaded in these steps:
+//!
+//! | step | module | result |
+//! |---|---|---|
+//! | look for plugins in directories; earlier directories win | `discovery`, `directories` | `Place` |
+//! | give each a name and its grants | `job` | `Job` |
+//! | read its manifest and its code, and find the component that runs it | `candidate` | `Candidate` |
+//! | compare its requests with its grants | `admission` | `Admitted` |
+//! | decide how a plugin of its kind is prepared | [`kind`] | [`LoadPlan`](kind::LoadPlan) |
+//! | compile it, run `init`, and check the tools that it offers | `loading` | [`Plugin`](plugin::Plugin) |
+//! | keep all plugins, and the problems of those that were not loaded | [`registry`] | [`Registry`](registry::Registry) |
 //!
 //! ```no_run
 //! use std::collections::BTreeMap;
@@ -58,7 +70,7 @@ mod candidate;
 pub mod convert;
 pub mod counters;
 mod directories;
-pub mod discovery;
+mod discovery;
 pub mod files;
 pub mod follower;
 pub mod gates;

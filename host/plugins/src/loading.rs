@@ -1,7 +1,6 @@
 //! Loading of one plugin, from its files to a plugin that can be called: it is admitted, compiled and initialised, and
 //! its tools are listed and checked.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use rlf_sandbox::{
@@ -28,29 +27,30 @@ pub(crate) fn load(
     kinds: Kinds,
     sandbox: &Sandbox,
 ) -> Result<Plugin, Problem> {
-    let (path, code_path) = (candidate.path.clone(), candidate.code_path.clone());
-    let problem = |path: &Path, refusal: LoadRefusal| refusal.about(alias, path);
-    let script = candidate.script.as_ref();
+    let files = candidate.files.clone();
+    let of_plugin = |refusal: LoadRefusal| refusal.about(alias, &files.path);
+    let of_code = |refusal: LoadRefusal| refusal.about(alias, &files.code);
     let info = candidate.info();
-    let admitted = admit(alias, &candidate.manifest, grants, &info, script)
-        .map_err(|refusal| problem(&path, refusal))?;
+    let manifest = &candidate.contents.manifest;
+    let script = candidate.contents.script.as_ref();
+    let admitted = admit(alias, manifest, grants, &info, script).map_err(of_plugin)?;
     let grants = &admitted.grants;
     let loader = (kinds.iter().find(|loader| loader.kind() == admitted.kind)).ok_or_else(|| {
         let what = format!(
             "it is {}, and this program runs none",
             admitted.kind.with_article()
         );
-        problem(&path, LoadRefusal::new(ProblemKind::Component, what, ""))
+        of_plugin(LoadRefusal::new(ProblemKind::Component, what, ""))
     })?;
     let gates = open_gates(&admitted, script.is_some()).map_err(|error| {
         let mend = format!("correct [plugins.{alias}]; docs/plugins.md describes every key");
         let refusal = LoadRefusal::new(ProblemKind::Grants, error.to_string(), mend);
-        problem(&path, refusal)
+        of_plugin(refusal)
     })?;
     if let Some(what) = misplaced(admitted.kind, grants) {
         let mend = format!("leave it out of [plugins.{alias}]");
         let refusal = LoadRefusal::new(ProblemKind::Grants, what, mend);
-        return Err(problem(&path, refusal));
+        return Err(of_plugin(refusal));
     }
     let plan = match script {
         Some(_) => loader.plan_for_script(grants).ok_or_else(|| {
@@ -59,14 +59,13 @@ pub(crate) fn load(
         }),
         None => loader.plan(alias, grants, sandbox.pools().max_memory_bytes),
     };
-    let mut plan = plan.map_err(|refusal| problem(&path, refusal))?;
-    if let Some(files) = candidate.environment.take() {
-        add_environment(alias, files, admitted.kind, &mut plan)
-            .map_err(|refusal| problem(&path, refusal))?;
+    let mut plan = plan.map_err(of_plugin)?;
+    if let Some(files) = candidate.contents.environment.take() {
+        add_environment(alias, files, admitted.kind, &mut plan).map_err(of_plugin)?;
     }
-    let mut config = grants.effective_config(&candidate.manifest);
-    if let Some(file) = script {
-        config = file.init_config(&config);
+    let mut config = grants.effective_config(manifest);
+    if let Some(script) = script {
+        config = script.init_config(&config);
     }
     let environment = plan.environment.map(|files| {
         let loaded = LoadedEnvironment::new(&files);
@@ -93,21 +92,19 @@ pub(crate) fn load(
     };
     let template = sandbox
         .load(&request)
-        .map_err(|error| problem(&code_path, unprepared(&error, script.is_some())))?;
+        .map_err(|error| of_code(unprepared(&error, script.is_some())))?;
     let exports = (plan.exports)(template.instance_pre()).map_err(|error| {
         let what = format!(
             "the component does not export {} as the contract has it: {error:#}",
             admitted.kind.interface()
         );
-        problem(
-            &code_path,
-            LoadRefusal::new(ProblemKind::Component, what, "build it against wit/"),
-        )
+        let mend = "build it against wit/";
+        of_code(LoadRefusal::new(ProblemKind::Component, what, mend))
     })?;
     let loads_files = environment.is_some() || script.is_some();
-    let mut plugin = Plugin::new(alias.to_owned(), candidate, admitted, template, exports);
-    plugin.environment = environment;
-    ask(&mut plugin).map_err(|refusal| problem(&code_path, refusal))?;
+    let name = alias.to_owned();
+    let mut plugin = Plugin::new(name, candidate, admitted, template, exports, environment);
+    ask(&mut plugin).map_err(of_code)?;
     if let (true, InitMode::PerCall { reason }) = (loads_files, plugin.template().init()) {
         let (what, run) = match plugin.environment {
             Some(_) => ("environment", "session"),
@@ -162,9 +159,8 @@ fn add_environment(
 /// The refusal of a component that could not be prepared. What a source file raised, with its line, says enough.
 fn unprepared(error: &LoadError, is_script: bool) -> LoadRefusal {
     match error {
-        LoadError::Init { reason, .. } if is_script => {
-            let raised = reason.strip_prefix("invalid arguments: ");
-            LoadRefusal::new(ProblemKind::Init, raised.unwrap_or(reason), "")
+        LoadError::Config { reason, .. } | LoadError::Init { reason, .. } if is_script => {
+            LoadRefusal::new(ProblemKind::Init, reason, "")
         }
         error => error.into(),
     }
@@ -175,9 +171,9 @@ fn misplaced(kind: PluginKind, grants: &PluginGrants) -> Option<&'static str> {
     if kind == PluginKind::Interpreter {
         None
     } else if grants.functions.is_some() {
-        Some("`functions` are for an interpreter, and this plugin is none")
+        Some("`functions` are for an interpreter, and this plugin is not one")
     } else if grants.environment.is_some() {
-        Some("`environment` is for an interpreter that runs Python, and this plugin is none")
+        Some("`environment` is for an interpreter that runs Python, and this plugin is not one")
     } else {
         None
     }

@@ -152,9 +152,10 @@ impl GateName {
 pub struct PluginManifest {
     /// The folder's name again, for people who read only this file. Another name is an error.
     pub name: Option<String>,
-    /// The plugin's kind. Default: the kind that its exports show.
+    /// The plugin's kind. Default: the kind that its exports, or the marks in its source file, show.
     pub kind: Option<PluginKind>,
-    /// The component's file name in this folder. Default: `<folder>.wasm`, or else the only `.wasm` file.
+    /// The file in this folder with the plugin's code: a component or a source file. Default: `<folder>.wasm`, or else the
+    /// only file that is a component, or a source file named after the folder.
     pub component: Option<String>,
     /// A description for people, in one sentence.
     pub description: String,
@@ -170,8 +171,8 @@ pub struct PluginManifest {
     /// if the trajectory was graded alone, and if an empty trajectory of the same task stays within the limits.
     /// Default: such a trajectory is excluded.
     pub beyond_limits: BTreeMap<String, f64>,
-    /// For an interpreter: packages beside the standard library that its programs can import, by their top-level modules.
-    /// Where several interpreters may run a program, one that imports such a package runs here. Default: none.
+    /// For an interpreter: packages besides the standard library that its programs can import, by their top-level
+    /// modules. Where several interpreters may run a program, one that imports such a package runs here. Default: none.
     pub packages: Vec<String>,
 }
 

@@ -3,7 +3,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,9 @@ use wasmtime::component::Instance;
 
 use crate::admission::Admitted;
 use crate::bindings::types;
+use crate::bundle::Contents;
 use crate::candidate::Candidate;
+use crate::files::PluginFiles;
 use crate::gates::Nesting;
 use crate::grants::PluginGrants;
 use crate::manifest::{GateName, PluginKind, PluginManifest};
@@ -66,9 +68,7 @@ pub struct ToolList {
 /// A plugin that is ready to be called.
 pub struct Plugin {
     pub(crate) name: String,
-    pub(crate) path: PathBuf,
-    /// The file of its component, or its source file.
-    pub(crate) code_path: PathBuf,
+    pub(crate) files: PluginFiles,
     pub(crate) manifest: PluginManifest,
     pub(crate) grants: PluginGrants,
     pub(crate) notices: Vec<String>,
@@ -84,7 +84,7 @@ pub struct Plugin {
     script: Option<(ScriptLanguage, Option<String>)>,
     /// BLAKE3 of its code: of the component as its author built it, or of its source files.
     hash: String,
-    identity: String,
+    fingerprint: String,
     last_trap: Mutex<Option<String>>,
     successor: RwLock<Option<Arc<Plugin>>>,
     printed: Mutex<Option<Printed>>,
@@ -143,15 +143,15 @@ impl Plugin {
         admitted: Admitted,
         template: Template,
         exports: Arc<dyn Exports>,
+        environment: Option<LoadedEnvironment>,
     ) -> Self {
         let hash = candidate.info().hash;
         let Candidate {
-            path,
-            manifest,
-            code_path,
-            script,
-            ..
+            files, contents, ..
         } = candidate;
+        let Contents {
+            manifest, script, ..
+        } = contents;
         let Admitted {
             kind,
             grants,
@@ -163,15 +163,14 @@ impl Plugin {
             Some(_) => format!("{hash}+{}", template.info().hash),
             None => hash.clone(),
         };
-        let identity = format!(
+        let fingerprint = format!(
             "{code} {} {}",
             template.data_hash().unwrap_or_default(),
             blake3::hash(config.as_bytes()).to_hex()
         );
         Self {
             name,
-            path,
-            code_path,
+            files,
             manifest,
             grants,
             notices,
@@ -180,10 +179,10 @@ impl Plugin {
             exports,
             tools: Vec::new(),
             is_named: false,
-            environment: None,
+            environment,
             script: script.map(|file| (file.language, file.description())),
             hash,
-            identity,
+            fingerprint,
             last_trap: Mutex::default(),
             successor: RwLock::default(),
             printed: Mutex::default(),
@@ -207,7 +206,7 @@ impl Plugin {
 
     /// Its folder, or its bare component or source file.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.files.path
     }
 
     /// BLAKE3 of its code, hexadecimal: of the component as its author built it, or of its source files.
@@ -233,9 +232,9 @@ impl Plugin {
         (self.environment.as_ref()).map(|environment| environment.servers.as_slice())
     }
 
-    /// Hashes of everything besides the calls that its answers depend on: component, data and config.
-    pub fn identity(&self) -> &str {
-        &self.identity
+    /// Identifies what a tool's result depends on besides the call: hashes of the code, the data and the config.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
     }
 
     /// Hash of all data bound to it, hexadecimal. `None` if no data is bound.
@@ -426,7 +425,7 @@ impl fmt::Debug for Plugin {
         f.debug_struct("Plugin")
             .field("name", &self.name)
             .field("kind", &self.kind())
-            .field("path", &self.path)
+            .field("path", &self.files.path)
             .field("hash", &self.hash())
             .finish_non_exhaustive()
     }

@@ -4,10 +4,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use rlf_sandbox::LoadError;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// The cure for a missing plugin of ours.
 pub(crate) const BUILD_SHIPPED: &str = "`cargo xtask plugins` builds those that ship with rlf-host";
+
+/// What reports write in place of a plugin's name for a whole directory. No plugin can have this name.
+const DIRECTORY: &str = "*";
 
 /// The kind of a problem, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -18,7 +21,6 @@ pub enum ProblemKind {
     /// `plugin.toml` is invalid.
     Manifest,
     /// The operator's entry is wrong, or names something that does not exist.
-    #[serde(rename = "policy")]
     Grants,
     /// Two plugins, or two tools, have the same name.
     Name,
@@ -43,7 +45,7 @@ impl ProblemKind {
             Self::Manifest => "its plugin.toml is wrong",
             Self::Grants => "what the configuration says of it is wrong",
             Self::Name => "something else has its name",
-            Self::Component => "its component is none, or of another kind or version",
+            Self::Component => "its file is not a component, or has the wrong kind or version",
             Self::Gates => {
                 "it needs a gate that it is not granted, or was granted as another component"
             }
@@ -80,7 +82,7 @@ impl LoadRefusal {
     pub(crate) fn about(self, plugin: &str, path: &Path) -> Problem {
         let lines: Vec<&str> = self.what.lines().map(str::trim).collect();
         Problem {
-            plugin: plugin.to_owned(),
+            plugin: Some(plugin.to_owned()),
             path: path.to_owned(),
             kind: self.kind,
             what: rlf_sandbox::safe_text(lines.join("; ").as_bytes()),
@@ -92,7 +94,7 @@ impl LoadRefusal {
 impl From<&LoadError> for LoadRefusal {
     fn from(error: &LoadError) -> Self {
         let kind = match error {
-            LoadError::Init { .. } => ProblemKind::Init,
+            LoadError::Config { .. } | LoadError::Init { .. } => ProblemKind::Init,
             LoadError::Data(_) => ProblemKind::Data,
             LoadError::Read(_) => ProblemKind::File,
             LoadError::Limits(_) | LoadError::Files(_) => ProblemKind::Grants,
@@ -106,8 +108,9 @@ impl From<&LoadError> for LoadRefusal {
 /// One reason why a plugin, or one of its tools, is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// The name that the plugin would have had; `*` for a whole directory.
-    pub plugin: String,
+    /// The name that the plugin would have had. `None` for a whole directory, which JSON writes as `"*"`.
+    #[serde(serialize_with = "plugin_or_directory")]
+    pub plugin: Option<String>,
     /// The file or folder with the problem.
     pub path: PathBuf,
     /// The kind of the problem.
@@ -118,14 +121,33 @@ pub struct Problem {
     pub mend: String,
 }
 
+#[allow(clippy::ref_option)] // serde hands in references
+fn plugin_or_directory<S: Serializer>(
+    plugin: &Option<String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(plugin.as_deref().unwrap_or(DIRECTORY))
+}
+
+impl Problem {
+    /// True if this is a reason why the plugin `name` is missing: it is about that plugin, or about a whole directory.
+    pub fn concerns(&self, name: &str) -> bool {
+        self.plugin.as_deref().is_none_or(|plugin| plugin == name)
+    }
+
+    /// The plugin's name for reports; `*` for a whole directory.
+    pub fn label(&self) -> &str {
+        self.plugin.as_deref().unwrap_or(DIRECTORY)
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The names of files, keys and tools come from a stranger.
         let (path, what) = (self.path.display(), &self.what);
-        let mut text = if self.plugin == "*" {
-            format!("{path}: {what}")
-        } else {
-            format!("plugin `{}` ({path}): {what}", self.plugin)
+        let mut text = match &self.plugin {
+            None => format!("{path}: {what}"),
+            Some(plugin) => format!("plugin `{plugin}` ({path}): {what}"),
         };
         if !self.mend.is_empty() {
             text = format!("{text}; {}", self.mend);
@@ -148,7 +170,7 @@ mod tests {
     #[test]
     fn a_problem_of_a_whole_directory_names_no_plugin() {
         let mut problem = Problem {
-            plugin: "*".into(),
+            plugin: None,
             path: "/nope".into(),
             kind: ProblemKind::File,
             what: "cannot read the plugin directory".into(),
@@ -158,7 +180,17 @@ mod tests {
             problem.to_string(),
             "/nope: cannot read the plugin directory; give one with --plugins DIR"
         );
-        problem.plugin = "search".into();
+        assert_eq!(serde_json::to_value(&problem).unwrap()["plugin"], "*");
+        assert!(problem.concerns("search"));
+        problem.plugin = Some("search".into());
         assert!(problem.to_string().starts_with("plugin `search` (/nope): "));
+        assert_eq!(serde_json::to_value(&problem).unwrap()["plugin"], "search");
+        assert!(problem.concerns("search") && !problem.concerns("judge"));
+    }
+
+    #[test]
+    fn a_problem_with_grants_is_called_grants_in_json() {
+        let kind = serde_json::to_value(ProblemKind::Grants).unwrap();
+        assert_eq!(kind, "grants");
     }
 }

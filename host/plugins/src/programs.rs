@@ -50,7 +50,7 @@ impl ProgramGrants {
     /// Maximum number of bytes kept of each stream of a run that asks for more, unless the operator sets another limit.
     /// Services that run processes keep the same amount.
     pub const MAX_KEPT_BYTES: u64 = 1 << 20;
-    /// Largest part of `memory_bytes` that an interpreter takes for what it starts with.
+    /// Maximum part of `memory_bytes` that an interpreter takes for what it starts with.
     pub const INTERPRETER_BYTES: u64 = 64 << 20;
     /// Maximum number of files and directories of a program.
     const ENTRIES: u64 = 10_000;

@@ -50,8 +50,8 @@ pub enum PythonEnvironmentError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file is too large, or none that can be read.
-    #[error("cannot read {}: it is no regular file of at most {MAX_FILE_BYTES} bytes", .0.display())]
+    /// A file is too large, or is not a regular file.
+    #[error("cannot read {}: it is not a regular file, or has more than {MAX_FILE_BYTES} bytes", .0.display())]
     NotAFile(PathBuf),
     /// The folder has no server.
     #[error("there is no server in {}: a server is a file `Name.py`, with a capital", .0.display())]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rlf_sandbox::{ComponentInfo, Sandbox};
 
+use crate::candidate;
 use crate::directories::{PluginDirectories, remove_shadowed_tools};
 use crate::files::PluginFiles;
 use crate::grants::PluginGrants;
@@ -15,7 +16,7 @@ use crate::job::{Job, run_all};
 use crate::kind::Kinds;
 use crate::manifest::{PluginKind, PluginManifest};
 use crate::plugin::Plugin;
-use crate::problem::{BUILD_SHIPPED, Problem, ProblemKind};
+use crate::problem::{BUILD_SHIPPED, LoadRefusal, Problem, ProblemKind};
 
 /// The plugins of a run, and the problems of those that were not loaded.
 pub struct Registry {
@@ -37,9 +38,9 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// A plugin's code and its author's manifest.
+/// A plugin as its files describe it. None of its code has run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PluginIdentity {
+pub struct PluginOnDisk {
     /// Its files.
     pub files: PluginFiles,
     /// Its kind: what its manifest says, or else what its code is.
@@ -94,7 +95,7 @@ impl Registry {
         let mut problems = Vec::new();
         let places = PluginDirectories::find(directories, grants_by_name, |directory, error| {
             problems.push(Problem {
-                plugin: "*".into(),
+                plugin: None,
                 path: directory.to_owned(),
                 kind: ProblemKind::File,
                 what: format!("cannot read the plugin directory: {error}"),
@@ -102,9 +103,9 @@ impl Registry {
                     .into(),
             });
         });
-        let mut jobs = places.plan(grants_by_name, &mut problems);
+        let mut jobs = places.jobs(grants_by_name, &mut problems);
         jobs.retain(|job| wanted(&job.alias));
-        problems.retain(|problem| problem.plugin == "*" || wanted(&problem.plugin));
+        problems.retain(|problem| problem.plugin.as_deref().is_none_or(&wanted));
         let mut plugins = Vec::new();
         for loaded in run_all(&jobs, kinds, sandbox) {
             match loaded {
@@ -155,71 +156,44 @@ impl Registry {
         job.run_on_own_thread(kinds, sandbox).map(Arc::new)
     }
 
-    /// Identifies the plugin `name` of a directory from its files alone. Its code is neither compiled nor run, whatever
-    /// it is granted.
+    /// Describes the plugin `name` of several directories from its files alone. Its code is neither compiled nor run,
+    /// whatever it is granted.
     pub fn identify(
-        directory: &Path,
-        grants_by_name: &BTreeMap<String, PluginGrants>,
-        name: &str,
-    ) -> Result<PluginIdentity, Problem> {
-        Self::identify_in(&[directory.to_owned()], grants_by_name, name)
-    }
-
-    /// Like [`Registry::identify`], for the plugin `name` of several directories.
-    pub fn identify_in(
         directories: &[PathBuf],
         grants_by_name: &BTreeMap<String, PluginGrants>,
         name: &str,
-    ) -> Result<PluginIdentity, Problem> {
-        let problem = |path: &Path, kind, what: String, mend: String| Problem {
-            plugin: name.to_owned(),
-            path: path.to_owned(),
-            kind,
-            what,
-            mend,
-        };
-        let unreadable = |path: &Path, error: &dyn std::fmt::Display| {
-            problem(
-                path,
-                ProblemKind::File,
-                format!("cannot read it: {error}"),
-                "correct the path".into(),
-            )
-        };
-        let mut missing = None;
+    ) -> Result<PluginOnDisk, Problem> {
+        let mut unreadable = None;
         let places = PluginDirectories::find(directories, grants_by_name, |directory, error| {
-            missing.get_or_insert(unreadable(directory, &error));
+            unreadable.get_or_insert_with(|| {
+                let what = format!("cannot read it: {error}");
+                let refusal = LoadRefusal::new(ProblemKind::File, what, "correct the path");
+                refusal.about(name, directory)
+            });
         });
-        if let Some(missing) = missing {
-            return Err(missing);
+        if let Some(problem) = unreadable {
+            return Err(problem);
         }
         let mut problems = Vec::new();
-        let jobs = places.plan(grants_by_name, &mut problems);
+        let jobs = places.jobs(grants_by_name, &mut problems);
         let Some(job) = jobs.iter().find(|job| job.alias == name) else {
-            let names: Vec<&str> = jobs.iter().map(|job| job.alias.as_str()).collect();
-            let mend = match rlf_config::nearest(name, names.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are: {}", names.join(", ")),
-            };
-            let known = problems.into_iter().find(|problem| problem.plugin == name);
+            let known = problems.into_iter().find(|problem| problem.concerns(name));
             return Err(known.unwrap_or_else(|| {
-                problem(
-                    &places.directory,
-                    ProblemKind::Grants,
-                    "there is no such plugin".into(),
-                    mend,
-                )
+                let names: Vec<&str> = jobs.iter().map(|job| job.alias.as_str()).collect();
+                let mend = match rlf_config::nearest(name, names.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("there are: {}", names.join(", ")),
+                };
+                let what = "there is no such plugin";
+                LoadRefusal::new(ProblemKind::Grants, what, mend).about(name, &places.first)
             }));
         };
         let found = job.candidate()?;
-        Ok(PluginIdentity {
+        Ok(PluginOnDisk {
             kind: found.kind(),
             component: found.info(),
-            files: PluginFiles {
-                code: found.code_path,
-                path: found.path,
-            },
-            manifest: found.manifest,
+            files: found.files,
+            manifest: found.contents.manifest,
         })
     }
 
@@ -233,12 +207,10 @@ impl Registry {
             return BTreeSet::new();
         }
         let places = PluginDirectories::find(directories, grants_by_name, |_, _| {});
-        let jobs = places.plan(grants_by_name, &mut Vec::new()).into_iter();
+        let jobs = places.jobs(grants_by_name, &mut Vec::new()).into_iter();
         jobs.filter(|job| {
-            let listed = job.packages();
-            listed
-                .iter()
-                .any(|package| packages.contains(package.as_str()))
+            let mut listed = candidate::packages(&job.place).into_iter();
+            listed.any(|package| packages.contains(package.as_str()))
         })
         .map(|job| job.alias)
         .collect()
@@ -254,6 +226,11 @@ impl Registry {
         &self.problems
     }
 
+    /// The first problem that explains why the plugin of this name is missing.
+    pub fn problem_of(&self, name: &str) -> Option<&Problem> {
+        self.problems.iter().find(|problem| problem.concerns(name))
+    }
+
     /// The plugin of this name.
     pub fn plugin(&self, name: &str) -> Option<&Arc<Plugin>> {
         self.plugins.iter().find(|plugin| plugin.name() == name)
@@ -266,8 +243,7 @@ impl Registry {
 
     /// Explains, as the end of a sentence, why there is no plugin of this name: its problem, or the names that exist.
     pub fn explain_missing(&self, name: &str, kind: PluginKind) -> String {
-        let about = |problem: &&Problem| problem.plugin == name || problem.plugin == "*";
-        if let Some(problem) = self.problems.iter().find(about) {
+        if let Some(problem) = self.problem_of(name) {
             return format!(", because it was not loaded: {problem}");
         }
         let names: Vec<&str> = self
@@ -291,7 +267,7 @@ impl Registry {
         let mut missing: BTreeMap<String, String> = self
             .problems
             .iter()
-            .map(|problem| (problem.plugin.clone(), problem.to_string()))
+            .filter_map(|problem| Some((problem.plugin.clone()?, problem.to_string())))
             .collect();
         missing.extend(self.refused_tools.clone());
         missing
@@ -328,13 +304,9 @@ fn refuse_ambiguous_tools(
         for tool in &plugin.tools {
             let name = tool.definition.name.as_str();
             if let Some(owners) = owners.get(name) {
-                problems.push(Problem {
-                    plugin: plugin.name.clone(),
-                    path: plugin.path.clone(),
-                    kind: ProblemKind::Name,
-                    what: explain(name, owners),
-                    mend: mend(&tool.own_name, &plugin.name),
-                });
+                let mend = mend(&tool.own_name, &plugin.name);
+                let refusal = LoadRefusal::new(ProblemKind::Name, explain(name, owners), mend);
+                problems.push(refusal.about(&plugin.name, plugin.path()));
             }
         }
         plugin
@@ -345,4 +317,30 @@ fn refuse_ambiguous_tools(
         .iter()
         .map(|(tool, owners)| (tool.clone(), explain(tool, owners)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plugins_are_found_by_the_packages_that_their_manifests_list() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, manifest) in [
+            ("python", ""),
+            ("science", "packages = [\"numpy\", \"pandas\"]"),
+            ("broken", "packages = 1"),
+        ] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+            std::fs::write(folder.path().join(name).join("plugin.toml"), manifest).unwrap();
+        }
+        let found = |packages: &[&str]| -> Vec<String> {
+            let packages = packages.iter().copied().collect();
+            let directories = [folder.path().to_owned()];
+            let found = Registry::with_packages(&directories, &BTreeMap::new(), &packages);
+            found.into_iter().collect()
+        };
+        assert_eq!(found(&["os", "numpy"]), ["science"]);
+        assert_eq!(found(&["os"]), [""; 0]);
+    }
 }

@@ -29,15 +29,15 @@ pub struct PluginReport {
     pub description: String,
     /// The author's version, if there is one.
     pub version: Option<String>,
-    /// Its folder, or its bare `.wasm`.
+    /// Its folder, or its bare component or source file.
     pub path: PathBuf,
-    /// The file of its component, or its Python file.
+    /// The file of its component, or its source file.
     pub component: PathBuf,
     /// BLAKE3 of its code, hexadecimal; `hash` in the grants pins it.
     pub hash: String,
     /// True if the grants pin that hash.
     pub pinned: bool,
-    /// Length of the component in bytes; for a Python file, of the interpreter that runs it.
+    /// Length of the component in bytes; for a source file, of the interpreter that runs it.
     pub bytes: u64,
     /// Interfaces that the component imports, with versions.
     pub imports: Vec<String>,
@@ -106,7 +106,7 @@ pub struct RegistryReport {
 }
 
 impl Plugin {
-    /// Everything about it.
+    /// Makes a report with everything about the plugin.
     pub fn report(&self) -> PluginReport {
         let info = self.template().info();
         let preparation = self.template().preparation();
@@ -118,7 +118,7 @@ impl Plugin {
             description: safe_text(self.description().as_bytes()),
             version: self.manifest().version.clone(),
             path: self.path().to_owned(),
-            component: self.code_path.clone(),
+            component: self.files.code().to_owned(),
             hash: self.hash().to_owned(),
             pinned: self.grants().hash.is_some() && self.grants().trusts(self.hash()),
             callable: self.grants().tools.clone(),
@@ -163,7 +163,7 @@ impl Plugin {
 }
 
 impl Registry {
-    /// Everything about every plugin.
+    /// Makes a report with everything about every plugin.
     pub fn report(&self) -> RegistryReport {
         RegistryReport {
             plugins: self

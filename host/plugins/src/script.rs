@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::manifest::{PluginKind, PluginManifest};
+use crate::problem::{LoadRefusal, ProblemKind};
 
 /// The language of a plugin that is a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -48,7 +49,7 @@ impl ScriptLanguage {
         all.find(|language| language.extensions().contains(&extension))
     }
 
-    /// True if a file with this name is for tests or tools, and is no part of a plugin.
+    /// True if a file with this name is for tests or tools, and not part of a plugin.
     fn is_aside(self, name: &str) -> bool {
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         name.starts_with("test_")
@@ -80,10 +81,10 @@ pub(crate) const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Maximum number of files in the folder of a plugin.
 const MAX_FILES: usize = 64;
 
-/// The files of a plugin in one language.
+/// The source files of a plugin, all in one language.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ScriptFile {
+pub(crate) struct Script {
     pub(crate) language: ScriptLanguage,
     /// The file with the plugin's functions, without its folder.
     name: String,
@@ -99,7 +100,7 @@ pub(crate) fn is_plugin(name: &str) -> bool {
         .is_some_and(|language| !is_private && !language.is_aside(name))
 }
 
-impl ScriptFile {
+impl Script {
     pub(crate) fn new(
         language: ScriptLanguage,
         name: &str,
@@ -222,14 +223,14 @@ fn tag(line: &str) -> Option<&str> {
         .next()
 }
 
-/// The other files of this language in the folder `folder` of a directory: those that `main` can import, by name. The
-/// second value is the number of files if there are too many.
+/// The other files of this language in the folder `folder` of a directory: those that `main` can import, sorted by name.
+/// Refuses too many.
 pub(crate) fn files_beside(
     language: ScriptLanguage,
     directory: &Dir,
     folder: &str,
     main: &str,
-) -> Result<Vec<String>, usize> {
+) -> Result<Vec<String>, LoadRefusal> {
     let entries = directory
         .open_dir(folder)
         .and_then(|folder| folder.entries());
@@ -242,7 +243,9 @@ pub(crate) fn files_beside(
         .collect();
     names.sort();
     if names.len() >= MAX_FILES {
-        return Err(names.len());
+        let what = format!("the folder has {} files in {language}", names.len());
+        let mend = "keep only those that the plugin imports";
+        return Err(LoadRefusal::new(ProblemKind::File, what, mend));
     }
     Ok(names)
 }
@@ -267,8 +270,8 @@ pub(crate) fn watched(component: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn file(source: &str) -> ScriptFile {
-        ScriptFile::new(
+    fn file(source: &str) -> Script {
+        Script::new(
             ScriptLanguage::Python,
             "dice.py",
             source.to_owned(),
@@ -324,7 +327,7 @@ mod tests {
     fn a_file_in_javascript_is_described_and_its_kind_found_by_its_comments() {
         let file = |source: &str| {
             let none = BTreeMap::new();
-            ScriptFile::new(
+            Script::new(
                 ScriptLanguage::JavaScript,
                 "dice.js",
                 source.to_owned(),
@@ -363,7 +366,7 @@ mod tests {
         let one = file("a = 1");
         assert_eq!(one.hash(), blake3::hash(b"a = 1").to_hex().as_str());
         let beside = BTreeMap::from([("b.py".to_owned(), "b = 1".to_owned())]);
-        let two = ScriptFile::new(
+        let two = Script::new(
             ScriptLanguage::Python,
             "dice.py",
             "a = 1".to_owned(),

@@ -12,7 +12,7 @@ pub(crate) fn read_arguments(text: &str) -> serde_json::Result<Value> {
     rlf_json::from_str(text)
 }
 
-/// The outcome of a call whose arguments are no JSON.
+/// The outcome of a call whose arguments are not JSON.
 pub(crate) fn unreadable(call_id: String, name: String, why: &serde_json::Error) -> CallOutcome {
     let text = invalid_arguments(&format!("they are not JSON: {why}"));
     CallOutcome {

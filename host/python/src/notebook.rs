@@ -63,7 +63,7 @@ impl Notebook {
         }))
     }
 
-    /// Frees its instance and its place, once the cells before have ended.
+    /// Frees the notebook's instance and its place, once the cells before have ended.
     fn close(&self) -> PyResult<Pending> {
         let turn = self.0.get()?.turn();
         let close = async move {

@@ -18,7 +18,6 @@ use rlf_interpreters::notebook::NotebookRequest;
 use rlf_interpreters::program::Program;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::manifest::PluginKind;
-use rlf_plugins::problem::Problem;
 use rlf_plugins::programs::{ProgramGrants, ProgramLimits};
 use rlf_plugins::python_environment::PythonEnvironment;
 use rlf_plugins::registry::Registry;
@@ -70,14 +69,14 @@ impl Plugins {
         let loaded = registry.plugins().iter();
         let problems = registry.problems().iter();
         Ok((loaded.map(|plugin| plugin.name().to_owned()))
-            .chain(problems.map(|problem| problem.plugin.clone()))
+            .chain(problems.filter_map(|problem| problem.plugin.clone()))
             .collect())
     }
 
     /// The plugins that were not loaded: the name, the path, and the reason with the way to mend it.
     fn problems(&self) -> PyResult<Vec<(String, PathBuf, String)>> {
         let problems = self.0.get()?.registry.problems().iter();
-        let told = problems.map(|one| (one.plugin.clone(), one.path.clone(), one.to_string()));
+        let told = problems.map(|one| (one.label().to_owned(), one.path.clone(), one.to_string()));
         Ok(told.collect())
     }
 
@@ -269,7 +268,7 @@ impl Plugins {
         let loaded = self.0.get()?;
         loaded.interpreters.get(language).ok_or_else(|| {
             // Usually no other interpreter was loaded, so there are no names to compare.
-            let why = match problem(&loaded.registry, language) {
+            let why = match loaded.registry.problem_of(language) {
                 Some(problem) => format!(": {problem}"),
                 None => "; `python` and `javascript` ship with the package, and an interpreter plugin has its own name".into(),
             };
@@ -278,23 +277,13 @@ impl Plugins {
     }
 }
 
-/// The reason why the plugin `name` was not loaded, if it was found.
-fn problem(registry: &Registry, name: &str) -> Option<String> {
-    let about = |problem: &&Problem| problem.plugin == name || problem.plugin == "*";
-    registry
-        .problems()
-        .iter()
-        .find(about)
-        .map(Problem::to_string)
-}
-
 /// The reason why there is nothing called `name` among `names`, for the end of a sentence.
 fn missing<'a>(
     registry: &Registry,
     name: &str,
     names: impl Iterator<Item = &'a str> + Clone,
 ) -> String {
-    if let Some(problem) = problem(registry, name) {
+    if let Some(problem) = registry.problem_of(name) {
         return format!(": {problem}");
     }
     if let Some(near) = rlf_config::nearest(name, names.clone()) {

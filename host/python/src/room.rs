@@ -11,10 +11,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::Failure;
 
-/// Interval between checks whether only notebooks have what an operation waits for.
+/// Interval between checks whether a wait cannot end, because open notebooks hold what it waits for.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The room of one pool.
+/// The places and the memory of one sandbox pool, as operations of this Python process may take them.
 pub(crate) struct Room {
     places: Arc<Semaphore>,
     /// One permit for each MiB.
@@ -30,7 +30,7 @@ struct Notebooks {
     mebibytes: AtomicU32,
 }
 
-/// The room of one operation, until it is dropped.
+/// The place and the memory of one operation, until it is dropped.
 pub(crate) struct Place {
     _permits: [OwnedSemaphorePermit; 2],
     mebibytes: u32,
@@ -55,7 +55,7 @@ impl Room {
         }
     }
 
-    /// Waits for a place with so much memory. Fails if open notebooks have too much for it ever to be free.
+    /// Waits for a place with this much memory. Fails if open notebooks hold so much that it can never become free.
     pub(crate) async fn place(&self, memory_bytes: u64) -> Result<Place, Failure> {
         let wanted = u32::try_from(memory_bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX);
         let wanted = wanted.clamp(1, self.mebibytes);

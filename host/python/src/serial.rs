@@ -17,7 +17,7 @@ pub(crate) struct Serial<T> {
 
 enum State<T> {
     Open(T),
-    /// It takes no more operations, for this reason.
+    /// The value takes no more operations, for this reason.
     Over(String),
 }
 
@@ -68,7 +68,7 @@ impl<T> Turn<T> {
         Arc::clone(&self.state).lock_owned().await
     }
 
-    /// Waits until the operations before it have ended. Fails if the value is over.
+    /// Waits until the earlier operations have ended. Fails if the value is over.
     pub(crate) async fn begin(mut self) -> Result<Active<T>, Failure> {
         let state = self.reached().await;
         if let State::Over(reason) = &*state {
@@ -81,7 +81,7 @@ impl<T> Turn<T> {
         })
     }
 
-    /// Drops the value, once the operations before have ended.
+    /// Drops the value, once the earlier operations have ended.
     pub(crate) async fn close(mut self) {
         *self.reached().await = State::Over(format!("the {} is closed", self.what));
     }
@@ -95,7 +95,7 @@ impl<T> Active<T> {
         }
     }
 
-    /// Ends the operation. The value takes more.
+    /// Ends the operation. The value takes further ones.
     pub(crate) fn done(mut self) {
         self.is_done = true;
     }

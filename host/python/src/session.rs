@@ -185,7 +185,7 @@ impl Session {
         })
     }
 
-    /// Frees its instance, once the actions before have ended.
+    /// Frees the session's instance, once the earlier actions have ended.
     fn close(&self) -> PyResult<Pending> {
         let turn = self.0.get()?.turn();
         let close = async move {

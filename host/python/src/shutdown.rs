@@ -38,7 +38,7 @@ fn attached() -> MutexGuard<'static, usize> {
 
 /// Keeps [`close`] waiting while a thread takes the interpreter's lock.
 pub(crate) struct Attaching {
-    /// False if this thread has another one, or shuts the interpreter down.
+    /// False if this thread has announced itself already, or shuts the interpreter down.
     is_counted: bool,
 }
 

@@ -55,7 +55,7 @@ impl Conversation {
         }))
     }
 
-    /// Takes over the messages between the two in a prompt.
+    /// Takes over the messages between the agent and its user from a prompt.
     pub(crate) fn read(&mut self, prompt: &[Message], protocol: &ProtocolSpec) {
         self.said.extend(Utterance::from_prompt(prompt, protocol));
     }
@@ -106,7 +106,7 @@ impl Conversation {
         self.said.push(Utterance::agent(text));
     }
 
-    /// The user's turn.
+    /// Asks for the user's turn.
     pub(crate) async fn user_turn(&mut self) -> Result<UserTurn, NoReply> {
         let turn = if self.said.is_empty() {
             self.user.first(&self.persona).await

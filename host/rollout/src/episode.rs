@@ -19,7 +19,7 @@ static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);
 /// The place of a trajectory in its rollout. Everything random in the trajectory follows from it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TrajectoryIndex {
-    /// Index of the task within its split.
+    /// The task's number: see [`NumberedTask`](rlf_dialogue::task::NumberedTask).
     pub(crate) task: u64,
     /// Index of the sample within its group.
     pub(crate) sample: u64,
@@ -58,7 +58,7 @@ pub(crate) async fn play(
     } else {
         index.sample.to_string()
     };
-    // With the task's index: at the border of two epochs one row may come twice in a step.
+    // With the task's number: at the border of two epochs one row may come twice in a step.
     let id = format!(
         "{}-{}/{}:{}/{sample}",
         settings.split, settings.step, index.task, task.id

@@ -44,7 +44,7 @@ pub enum RolloutError {
     TwoTools {
         /// The task's id.
         task: String,
-        /// Its environment.
+        /// The task's environment.
         environment: String,
         /// The tool's name.
         tool: String,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
-use rlf_dialogue::task::Task;
+use rlf_dialogue::task::NumberedTask;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{RolloutEngine, RolloutSettings};
@@ -50,7 +50,7 @@ pub struct Evaluation {
 /// Also returns the sampled groups.
 pub fn evaluate<'a>(
     engine: &'a Arc<RolloutEngine>,
-    tasks: &'a [(u64, Arc<Task>)],
+    tasks: &'a [NumberedTask],
     samples: usize,
     greedy: &'a RolloutSettings,
     sampled: &'a RolloutSettings,

@@ -1,7 +1,6 @@
 //! Generate, parse, invoke: many trajectories in flight over one policy and one set of plugins.
 //!
-//! This is the only crate where the policy and the plugins meet. It must not know how advantages and
-//! losses work.
+//! This is the only crate where the policy and the plugins meet.
 //!
 //! A trajectory is one asynchronous function, and [`rollout()`](rollout::rollout) spawns one per sample.
 //! The generator batches them: all turns that are being generated at a moment share one forward pass. A
@@ -11,7 +10,7 @@
 //! batching of turns make no difference. Every draw is keyed by its place (see [`generate::GenerateRequest::key`]), and
 //! the policy's arithmetic does not depend on the other sequences of a pass.
 //!
-//! The crate must not know losses, gradients, checkpoints or the command line.
+//! The crate must not know advantages, losses, gradients, checkpoints or the command line.
 //!
 //! | looking for | module |
 //! |---|---|

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::score::ExclusionCause;
-use rlf_dialogue::task::Task;
+use rlf_dialogue::task::NumberedTask;
 use rlf_dialogue::trajectory::Trajectory;
 use rlf_rewards::grading::Grading;
 use tokio::task::JoinSet;
@@ -21,20 +21,14 @@ use crate::error::RolloutError;
 /// last trajectory ends, while others still run. Groups come back in the order of `tasks`.
 pub fn rollout<'a>(
     engine: &'a Arc<RolloutEngine>,
-    tasks: &'a [(u64, Arc<Task>)],
+    tasks: &'a [NumberedTask],
     samples: usize,
     settings: &'a RolloutSettings,
 ) -> BoxFuture<'a, Result<Vec<Group>, RolloutError>> {
     Box::pin(async move {
         let mut groups = JoinSet::new();
-        for (place, (task_index, task)) in tasks.iter().enumerate() {
-            let group = play_group(
-                engine.clone(),
-                task.clone(),
-                *task_index,
-                samples,
-                settings.clone(),
-            );
+        for (place, task) in tasks.iter().enumerate() {
+            let group = play_group(engine.clone(), task.clone(), samples, settings.clone());
             groups.spawn(async move { (place, group.await) });
         }
         let mut done = BTreeMap::new();
@@ -48,15 +42,14 @@ pub fn rollout<'a>(
 
 async fn play_group(
     engine: Arc<RolloutEngine>,
-    task: Arc<Task>,
-    task_index: u64,
+    NumberedTask { number, task }: NumberedTask,
     samples: usize,
     settings: RolloutSettings,
 ) -> Result<Group, RolloutError> {
     let mut plays = JoinSet::new();
     for sample in 0..samples as u64 {
         let index = TrajectoryIndex {
-            task: task_index,
+            task: number,
             sample,
         };
         let play = episode::play(engine.clone(), settings.clone(), task.clone(), index);
@@ -85,7 +78,6 @@ async fn play_group(
     }
     Ok(Group {
         task,
-        task_index,
         trajectories,
         scores,
     })

@@ -277,7 +277,7 @@ impl<'a> TaskEnvironment<'a> {
         }
     }
 
-    /// Makes the calls of a turn: those of the environment's tools one after the other, all others beside them.
+    /// Makes the calls of a turn: those of the environment's tools one after the other, all others at the same time.
     async fn invoke(
         &mut self,
         calls: Vec<ToolCall>,

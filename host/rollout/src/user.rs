@@ -57,7 +57,7 @@ impl Utterance {
         Self { speaker, text }
     }
 
-    /// The messages between the two in a prompt. Calls, observations and reasoning are left out.
+    /// The messages between the agent and its user in a prompt. Calls, observations and reasoning are left out.
     pub(crate) fn from_prompt(prompt: &[Message], protocol: &ProtocolSpec) -> Vec<Self> {
         let said = |message: &Message| {
             let text = message.plain_text();

@@ -9,24 +9,25 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rlf_run::{
-    Evaluation, Line, PluginSources, RunConfig, RunEnd, RunReporter, SamplingParams, SavedRun,
-    Silent, Split, TrainOptions, runtime, train,
+    Evaluation, MetricsLine, Moment, PluginSources, RunConfig, RunEnd, RunReporter, SamplingParams,
+    SavedRun, Silent, Split, TrainOptions, runtime, train,
 };
 
 /// Prints every 100th step, and every evaluation.
 struct Printer;
 
 impl RunReporter for Printer {
-    fn stepped(&self, line: &Line, steps: u64) {
+    fn stepped(&self, line: &MetricsLine, steps: u64) {
         if line.step().is_multiple_of(100) {
             println!("{} step {} of {steps}", line.phase(), line.step());
         }
     }
 
-    fn evaluated(&self, moment: &str, evaluation: &Evaluation) {
+    fn evaluated(&self, moment: Option<Moment>, evaluation: &Evaluation) {
         let (split, solved) = (&evaluation.split, evaluation.greedy.mean);
         println!(
-            "{split} split {moment}: {:.3} solved",
+            "{split} split {}: {:.3} solved",
+            moment.map_or("during training", Moment::as_str),
             solved.unwrap_or_default()
         );
     }

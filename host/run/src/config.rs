@@ -1,11 +1,12 @@
 //! The configuration of a run. Each table is a documented struct of the crate that uses it.
 
 mod check;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use rlf_config::{ConfigError, Lines};
+use rlf_config::ConfigError;
 use rlf_dialogue::BpeOptions;
 use rlf_dialogue::DialogueConfig;
 use rlf_environments::environments::EnvironmentConfig;
@@ -18,12 +19,13 @@ use rlf_rollout::shown_tools::ShownTools;
 use rlf_sandbox::SandboxConfig;
 use rlf_tools::tool_manager::ToolManagerConfig;
 use rlf_train::config::CheckpointConfig;
-use rlf_train::config::{ABSENT_RL_KEYS, RlConfig, SftConfig};
+use rlf_train::config::{RlConfig, SftConfig};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ConfigurationError;
 use crate::user::UserConfig;
+use settings::{parse_with, with_place};
 
 /// Prefix of a data binding that refers to the run's folder.
 pub const IN_RUN: &str = "run:";
@@ -119,46 +121,6 @@ pub struct RunConfig {
     pub checkpoint: CheckpointConfig,
 }
 
-/// Sets `key.path=value` in a table. The value is TOML; if it is not valid TOML, it is plain text.
-fn set(table: &mut toml::Table, setting: &str) -> Result<(), ConfigurationError> {
-    let wrong = |problem: String| ConfigurationError::Setting {
-        setting: setting.to_owned(),
-        problem,
-    };
-    let (key, value) = setting
-        .split_once('=')
-        .ok_or_else(|| wrong("write KEY=VALUE, such as rl.steps=20".to_owned()))?;
-    let value = value.trim();
-    let parsed = toml::from_str::<toml::Table>(&format!("value = {value}"))
-        .ok()
-        .and_then(|mut table| table.remove("value"))
-        .unwrap_or_else(|| toml::Value::String(value.to_owned()));
-    let mut parts: Vec<&str> = key.trim().split('.').collect();
-    let last = parts.pop().unwrap_or_default();
-    let mut at = table;
-    for part in parts {
-        let entry = at
-            .entry(part)
-            .or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        at = entry
-            .as_table_mut()
-            .ok_or_else(|| wrong(format!("`{part}` is not a table")))?;
-    }
-    at.insert(last.to_owned(), parsed);
-    Ok(())
-}
-
-/// Refuses keys of `[rl]` that people expect and that do not exist, and says why not.
-fn absent_key(table: &toml::Table) -> Option<ConfigurationError> {
-    let rl = table.get("rl").and_then(toml::Value::as_table);
-    let set = |(key, reason): &(&str, &str)| {
-        let value = rl?.get(*key)?;
-        let problem = format!("`rl.{key} = {value}`: {reason}");
-        Some(ConfigurationError::value(format!("rl.{key}"), problem))
-    };
-    ABSENT_RL_KEYS.iter().find_map(set)
-}
-
 /// Refuses keys of `[model.init]` that the shape does not have. A checkpoint's config.json may have others.
 fn refuse_unknown_keys(init: &toml::Table, shape: &Qwen3Config) -> Result<(), ConfigurationError> {
     let known = toml::Table::try_from(shape)?;
@@ -177,33 +139,6 @@ fn refuse_unknown_keys(init: &toml::Table, shape: &Qwen3Config) -> Result<(), Co
         format!("model.init.{unknown}"),
         problem,
     ))
-}
-
-/// Adds the place of the value that cannot be used: the last setting that set it, or else its line in the file.
-fn with_place(
-    error: ConfigurationError,
-    origin: String,
-    text: &str,
-    settings: &[String],
-) -> ConfigurationError {
-    let key = error.key().unwrap_or_default();
-    let sets_key = |setting: &&String| {
-        let set = setting.split('=').next().unwrap_or_default().trim();
-        let rest = key.strip_prefix(set);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    if let Some(setting) = settings.iter().rfind(sets_key) {
-        return ConfigurationError::Setting {
-            setting: setting.clone(),
-            problem: error.to_string(),
-        };
-    }
-    let lines = Lines::from_toml(text, &origin).ok();
-    ConfigurationError::Unusable {
-        line: lines.and_then(|lines| lines.nearest_line(key)),
-        origin,
-        source: error.into(),
-    }
 }
 
 fn cpu() -> String {
@@ -292,32 +227,7 @@ impl RunConfig {
     pub fn load(path: &Path, settings: &[String]) -> Result<Self, ConfigurationError> {
         let origin = path.display().to_string();
         let text = rlf_config::read(path)?;
-        let mut parsed: Result<Self, _> = rlf_config::parse(&text, &origin);
-        let mut table: toml::Table = rlf_config::parse(&text, &origin)?;
-        if let Some(error) = absent_key(&table) {
-            return Err(with_place(error, origin, &text, &[]));
-        }
-        for setting in settings {
-            set(&mut table, setting)?;
-            if let Some(error) = absent_key(&table) {
-                return Err(ConfigurationError::Setting {
-                    setting: setting.clone(),
-                    problem: error.to_string(),
-                });
-            }
-            match rlf_config::parse(&toml::to_string(&table)?, &origin) {
-                Err(ConfigError::Invalid { message, .. }) if parsed.is_ok() => {
-                    return Err(ConfigurationError::Setting {
-                        setting: setting.clone(),
-                        problem: message,
-                    });
-                }
-                // The file may lack a key that a later setting adds.
-                Err(_) => {}
-                fits => parsed = fits,
-            }
-        }
-        let mut config = parsed?;
+        let mut config = parse_with(settings, &text, &origin)?;
         // The parent of a bare file name is empty, and an empty path cannot be used.
         let base = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,

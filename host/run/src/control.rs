@@ -5,17 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use candle_core::Device;
+use rlf_train::metrics::names;
 use rlf_train::phase::{Phase, PhaseEnd};
-use rlf_train::run::{Checkpoint, RunDirectory, RunSpec};
+use rlf_train::run::{Checkpoint, RunDirectory, RunSpec, config_path};
 use rlf_train::sft;
 
 use crate::config::RunConfig;
-use crate::demonstrations::played::PlayedDemonstrations;
+use crate::demonstrations::batches::DemonstrationBatches;
 use crate::error::{ControlError, RunFailure};
+use crate::folder::control_path;
 use crate::history::RunHistory;
 use crate::observer::RunObserver;
 use crate::parts::RunParts;
-use crate::reporter::RunReporter;
+use crate::reporter::{Moment, RunReporter};
 
 /// Trains the control of the finished run in `path`.
 pub(crate) async fn train(
@@ -35,8 +37,8 @@ pub(crate) async fn train(
     // The learning rate decays from half the peak, because the first phase has already decayed its own.
     config.optimizer.learning_rate /= 2.0;
     reporter.control_begins(config.steps, rl_seconds);
-    let folder = path.join("control");
-    if folder.join("config.toml").exists() {
+    let folder = control_path(path);
+    if config_path(&folder).exists() {
         std::fs::remove_dir_all(&folder).map_err(RunFailure::io(format!(
             "cannot remove the earlier control in {}",
             folder.display()
@@ -52,13 +54,13 @@ pub(crate) async fn train(
         ..spec.clone()
     };
     let mut run = RunDirectory::create(&folder, &spec, parts.config.checkpoint.clone())?;
-    label_users(parts, &mut run);
+    parts.label_users(&mut run);
     sft_end.verify_weights()?;
     let mut model = parts.load_model(&sft_end.path, device)?;
     let (engine, _generator) = parts.rollout_engine(&model)?;
-    let mut source = PlayedDemonstrations::new(engine, parts.demonstrations()?, parts.config.seed)
+    let mut source = DemonstrationBatches::new(engine, parts.demonstrations()?, parts.config.seed)
         .after(sft.steps);
-    let mut observer = observer.with_end_of_sft("control: SFT instead of RL");
+    let mut observer = observer.with_end_of_sft(Moment::Control);
     let seed = parts.config.seed;
     let end = sft::train(
         &config,
@@ -87,16 +89,8 @@ fn step_seconds(path: &Path) -> Result<(f64, f64), RunFailure> {
     let seconds = |phase: Phase| -> f64 {
         history
             .phase(phase.as_str())
-            .filter_map(|line| line.get("step_s")?.as_f64())
+            .filter_map(|line| line.get(names::STEP_S)?.as_f64())
             .sum()
     };
     Ok((seconds(Phase::Sft), seconds(Phase::Rl)))
-}
-
-/// Adds the name of the model that plays users to every line of the metrics, because numbers with different users
-/// cannot be compared.
-pub(crate) fn label_users(parts: &RunParts, run: &mut RunDirectory) {
-    if let Some(users) = parts.users(None) {
-        run.metrics().label("users", serde_json::json!(users));
-    }
 }

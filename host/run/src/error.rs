@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rlf_config::ConfigError;
 use rlf_dialogue::trajectory::NotTrainable;
@@ -358,8 +358,13 @@ pub enum ControlError {
 #[non_exhaustive]
 pub enum SavedRunError {
     /// The folder holds no run.
-    #[error("{} is not a run: it has no config.toml", .0.display())]
-    NotARun(PathBuf),
+    #[error("{} is not a run: it has no {missing}", path.display())]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+        /// Name of the file that it lacks.
+        missing: String,
+    },
     /// A file was given instead of a folder.
     #[error("{} is a file; give the run's folder", .0.display())]
     IsAFile(PathBuf),
@@ -369,9 +374,9 @@ pub enum SavedRunError {
     /// The checkpoint names no sampling parameters.
     #[error("{} has no generation_config.json", .0.display())]
     NoGenerationConfig(PathBuf),
-    /// A line of the metrics is damaged.
+    /// A line of the metrics or of the trajectories is damaged.
     #[error("{}:{line} is not JSON: {source}", path.display())]
-    Metrics {
+    Line {
         /// The file.
         path: PathBuf,
         /// Line, from 1.
@@ -379,4 +384,21 @@ pub enum SavedRunError {
         /// The parser's error.
         source: serde_json::Error,
     },
+}
+
+impl SavedRunError {
+    /// Refuses a path that is not the folder of a run, because it lacks `needed`, a file of every run.
+    pub(crate) fn unless_run(run: &Path, needed: &Path) -> Result<(), Self> {
+        if run.is_file() {
+            return Err(Self::IsAFile(run.to_owned()));
+        }
+        if needed.exists() {
+            return Ok(());
+        }
+        let missing = needed.file_name().unwrap_or_default().to_string_lossy();
+        Err(Self::NotARun {
+            path: run.to_owned(),
+            missing: missing.into_owned(),
+        })
+    }
 }

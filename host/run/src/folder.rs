@@ -21,6 +21,16 @@ pub(crate) fn data_path(run: &Path) -> PathBuf {
     run.join("data")
 }
 
+/// The folder for files that calls leave behind, inside a run's folder.
+pub(crate) fn outputs_path(run: &Path) -> PathBuf {
+    run.join("outputs")
+}
+
+/// The folder of a run's control, which is a run itself.
+pub(crate) fn control_path(run: &Path) -> PathBuf {
+    run.join("control")
+}
+
 /// Reasons why a folder cannot hold a new run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -1,15 +1,19 @@
 //! Reads the records of a run from its folder: metrics, configuration and trajectories.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use rlf_train::metrics::names;
+use rlf_train::run::{config_path, machine_path, metrics_path, plugins_path, trajectory_files};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::{RunFailure, SavedRunError};
+use crate::folder::control_path;
 
 /// The metrics and trajectories of a run.
 pub struct RunHistory {
-    /// Title of the report.
+    /// Name of the run's folder. The report has it as its title.
     pub name: String,
     /// The resolved configuration.
     pub config: String,
@@ -21,48 +25,37 @@ pub struct RunHistory {
     pub trajectories: Vec<Value>,
 }
 
-/// Largest number of trajectories: those of the last step, then of the steps before it.
+/// Maximum number of trajectories that are kept: those of the last step, then of the steps before it.
 const MAX_TRAJECTORIES: usize = 60;
 
 impl RunHistory {
     /// Reads the records in the folder `run`.
     pub fn read(run: &Path) -> Result<Self, RunFailure> {
-        if run.is_file() {
-            return Err(SavedRunError::IsAFile(run.to_owned()).into());
-        }
-        let metrics = run.join("metrics.jsonl");
-        let text = std::fs::read_to_string(&metrics).map_err(RunFailure::io(format!(
-            "{} is not a run: cannot read {}",
-            run.display(),
-            metrics.display()
-        )))?;
-        let mut lines = Vec::new();
-        for (index, line) in text.lines().enumerate() {
-            let parsed = serde_json::from_str(line).map_err(|source| SavedRunError::Metrics {
-                path: metrics.clone(),
-                line: index + 1,
-                source,
-            })?;
-            lines.push(parsed);
-        }
+        let metrics = metrics_path(run);
+        SavedRunError::unless_run(run, &metrics)?;
+        let mut lines: Vec<Map<_, _>> = json_lines(&metrics)?;
         // The control's evaluations are shown beside the run's own.
-        if let Ok(text) = std::fs::read_to_string(run.join("control").join("metrics.jsonl")) {
-            let parsed = text
-                .lines()
-                .filter_map(|line| serde_json::from_str::<Map<_, _>>(line).ok());
-            lines.extend(parsed.filter(|line| line.contains_key("moment")));
+        let control = metrics_path(&control_path(run));
+        if control.exists() {
+            let mut evaluations: Vec<Map<_, _>> = json_lines(&control)?;
+            evaluations.retain(|line| line.contains_key(names::MOMENT));
+            lines.append(&mut evaluations);
         }
-        let optional = |name: &str| std::fs::read_to_string(run.join(name)).unwrap_or_default();
+        let optional = |path| std::fs::read_to_string(path).unwrap_or_default();
         Ok(Self {
             name: run
                 .file_name()
                 .unwrap_or(run.as_os_str())
                 .to_string_lossy()
                 .into_owned(),
-            config: optional("config.toml"),
-            record: format!("{}\n{}", optional("machine.json"), optional("plugins.json")),
+            config: optional(config_path(run)),
+            record: format!(
+                "{}\n{}",
+                optional(machine_path(run)),
+                optional(plugins_path(run))
+            ),
             lines,
-            trajectories: trajectories(&run.join("trajectories"))?,
+            trajectories: trajectories(run)?,
         })
     }
 
@@ -70,7 +63,7 @@ impl RunHistory {
     pub fn phase<'a>(&'a self, phase: &'a str) -> impl Iterator<Item = &'a Map<String, Value>> {
         self.lines
             .iter()
-            .filter(move |line| line.get("phase").and_then(Value::as_str) == Some(phase))
+            .filter(move |line| line.get(names::PHASE).and_then(Value::as_str) == Some(phase))
     }
 
     /// Every numeric key in the lines of `phase`, in order of appearance.
@@ -78,7 +71,7 @@ impl RunHistory {
         let mut keys = Vec::new();
         for line in self.phase(phase) {
             for (key, value) in line {
-                let plain = value.is_number() && key != "step" && key != "elapsed_s";
+                let plain = value.is_number() && key != names::STEP && key != names::ELAPSED_S;
                 if plain && !keys.contains(key) {
                     keys.push(key.clone());
                 }
@@ -91,7 +84,7 @@ impl RunHistory {
     pub fn evaluations(&self, split: &str) -> Vec<&Map<String, Value>> {
         self.lines
             .iter()
-            .filter(|line| line.get("split").and_then(Value::as_str) == Some(split))
+            .filter(|line| line.get(names::SPLIT).and_then(Value::as_str) == Some(split))
             .collect()
     }
 
@@ -100,7 +93,7 @@ impl RunHistory {
         let mut calls: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
         let per_tool = self
             .phase("rl")
-            .filter_map(|line| line.get("calls")?.as_object());
+            .filter_map(|line| line.get(names::CALLS)?.as_object());
         for (tool, endings) in per_tool.flatten() {
             for (ended, count) in endings.as_object().into_iter().flatten() {
                 let total = calls
@@ -116,36 +109,30 @@ impl RunHistory {
 }
 
 /// The last trajectories of a run, those of the newest step first.
-fn trajectories(directory: &Path) -> Result<Vec<Value>, RunFailure> {
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return Ok(Vec::new());
-    };
-    let mut files: Vec<_> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "jsonl")
-        })
-        .collect();
-    // Files named `<phase>-<step>.jsonl` are sorted by number, not by letter.
-    let step = |path: &PathBuf| -> Option<u64> {
-        path.file_stem()?.to_str()?.rsplit_once('-')?.1.parse().ok()
-    };
-    files.sort_by_key(step);
+fn trajectories(run: &Path) -> Result<Vec<Value>, RunFailure> {
     let mut kept = Vec::new();
-    for file in files.iter().rev() {
-        let text = std::fs::read_to_string(file)
-            .map_err(RunFailure::io(format!("cannot read {}", file.display())))?;
-        for line in text.lines() {
-            if kept.len() == MAX_TRAJECTORIES {
-                return Ok(kept);
-            }
-            if let Ok(value) = serde_json::from_str(line) {
-                kept.push(value);
-            }
+    for (_, _, file) in trajectory_files(run)?.iter().rev() {
+        kept.append(&mut json_lines(file)?);
+        if kept.len() >= MAX_TRAJECTORIES {
+            break;
         }
     }
+    kept.truncate(MAX_TRAJECTORIES);
     Ok(kept)
+}
+
+/// The lines of a file of a run. The error of a line that is not JSON has its number.
+fn json_lines<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>, RunFailure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(RunFailure::io(format!("cannot read {}", file.display())))?;
+    let lines = text.lines().enumerate().map(|(index, line)| {
+        serde_json::from_str(line).map_err(|source| SavedRunError::Line {
+            path: file.to_owned(),
+            line: index + 1,
+            source,
+        })
+    });
+    Ok(lines.collect::<Result<_, _>>()?)
 }
 
 #[cfg(test)]
@@ -156,9 +143,36 @@ mod tests {
     fn a_file_is_not_taken_for_a_run() {
         let folder = tempfile::tempdir().unwrap();
         let refused = |path: &Path| RunHistory::read(path).err().unwrap().to_string();
-        assert!(refused(folder.path()).contains(" is not a run: "));
+        assert!(refused(folder.path()).ends_with(" is not a run: it has no metrics.jsonl"));
         let file = folder.path().join("config.toml");
         std::fs::write(&file, "").unwrap();
         assert!(refused(&file).ends_with("config.toml is a file; give the run's folder"));
+    }
+
+    #[test]
+    fn a_damaged_line_is_named_in_every_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path();
+        let metrics = |run: &Path| {
+            std::fs::create_dir_all(run).unwrap();
+            std::fs::write(metrics_path(run), "{\"phase\": \"rl\"}\n").unwrap();
+            metrics_path(run)
+        };
+        let trajectories = run.join("trajectories");
+        std::fs::create_dir(&trajectories).unwrap();
+        for file in [
+            metrics(run),
+            metrics(&control_path(run)),
+            trajectories.join("rl-000002.jsonl"),
+        ] {
+            let whole = std::fs::read_to_string(&file).unwrap_or_default();
+            RunHistory::read(run).unwrap();
+            std::fs::write(&file, format!("{whole}{{}}\n{{\n")).unwrap();
+            let error = RunHistory::read(run).err().unwrap().to_string();
+            let line = whole.lines().count() + 2;
+            let place = format!("{}:{line} is not JSON", file.display());
+            assert!(error.starts_with(&place), "{error}");
+            std::fs::write(&file, whole).unwrap();
+        }
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! | looking for | module |
 //! |---|---|
-//! | the configuration and its defaults | [`config`], [`user`] for `[user]` |
+//! | the configuration and its defaults, settings in addition to the file | [`config`], [`user`] for `[user]` |
 //! | training, resuming, the order of a run | `train`: [`train()`](train()) |
 //! | continued SFT, as a control for RL | `control` |
 //! | evaluating a run, playing one of its tasks | `saved`: [`SavedRun`] |
@@ -22,12 +22,21 @@
 //! | evaluations during training | `observer` |
 //! | requests to stop a run | `interruption`: [`Interruption`] |
 //! | directories of plugins, the sandbox and its cache | [`plugins`] |
-//! | the folder of a new run, and of the run that it replaces | [`folder`] |
+//! | the folder of a new run, the run that it replaces, and the places in a run's folder | [`folder`] |
 //! | the metrics and trajectories that a run wrote | `history`: [`RunHistory`] |
 //! | counts of how plugins' calls end | `health`: [`PluginHealth`] |
-//! | the hash of the program that trained the run | `provenance` |
 //! | reports to the caller | `reporter`: [`RunReporter`] |
 //! | the reasons why a run fails | `error`: [`RunFailure`] and the enums in it; `folder`: [`FolderError`] |
+//!
+//! Besides the files of [`rlf_train::run`], the folder of a run has these:
+//!
+//! ```text
+//! RUN/data/                    what plugins read (`run:` bindings), and the prompt of simulated users
+//! RUN/plugin-directories.json  the directories of plugins that the run began with
+//! RUN/outputs/                 files that calls left behind
+//! RUN/control/                 the control of the run, which is a run itself
+//! RUN/.starting                only until a new run has started
+//! ```
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -54,7 +63,6 @@ mod interruption;
 mod observer;
 mod parts;
 pub mod plugins;
-mod provenance;
 mod reporter;
 mod rollouts;
 mod saved;
@@ -74,7 +82,7 @@ pub use history::RunHistory;
 pub use interruption::Interruption;
 pub use parts::RunParts;
 pub use plugins::PluginSources;
-pub use reporter::{RunReporter, RunSummary, Silent};
+pub use reporter::{Moment, RunReporter, RunSummary, Silent};
 pub use saved::SavedRun;
 pub use text::Corpus;
 pub use train::{RunEnd, RunStart, TrainOptions, train};
@@ -83,7 +91,7 @@ pub use train::{RunEnd, RunStart, TrainOptions, train};
 pub use rlf_dialogue::split::Split;
 pub use rlf_policy::SamplingParams;
 pub use rlf_rollout::evaluate::Evaluation;
-pub use rlf_train::metrics::Line;
+pub use rlf_train::metrics::MetricsLine;
 
 /// A runtime that trajectories can run on: two threads, because guests and the decoder have threads of their own.
 pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

@@ -9,8 +9,8 @@ use rlf_dialogue::split::Split;
 use rlf_policy::{Model, SamplingParams};
 use rlf_rollout::evaluate::Evaluation;
 use rlf_rollout::statistics::Rate;
-use rlf_train::metrics::Line;
-use rlf_train::observer::{Control, Observer, StepDone};
+use rlf_train::metrics::{MetricsLine, names};
+use rlf_train::observer::{NextStep, Observer, StepDone};
 use rlf_train::phase::Phase;
 use rlf_train::rollouts::BoxError;
 use rlf_train::run::Metrics;
@@ -19,15 +19,15 @@ use serde_json::{Map, Value, json};
 use crate::error::RunFailure;
 use crate::interruption::Interruption;
 use crate::parts::RunParts;
-use crate::reporter::RunReporter;
+use crate::reporter::{Moment, RunReporter};
 
 /// The observer of a training run.
 pub(crate) struct RunObserver {
     parts: Arc<RunParts>,
     reporter: Arc<dyn RunReporter>,
     interruption: Interruption,
-    /// Name in the metrics of the evaluation at the end of SFT.
-    after_sft: &'static str,
+    /// The moment at the end of SFT.
+    after_sft: Moment,
 }
 
 impl RunObserver {
@@ -40,12 +40,12 @@ impl RunObserver {
             parts,
             reporter,
             interruption,
-            after_sft: "after SFT",
+            after_sft: Moment::AfterSft,
         }
     }
 
-    /// Sets the name of the evaluation at the end of SFT. In a control it is not "after SFT".
-    pub(crate) fn with_end_of_sft(mut self, after_sft: &'static str) -> Self {
+    /// Sets the moment at the end of SFT. In a control it is not [`Moment::AfterSft`].
+    pub(crate) fn with_end_of_sft(mut self, after_sft: Moment) -> Self {
         self.after_sft = after_sft;
         self
     }
@@ -53,7 +53,7 @@ impl RunObserver {
     /// Evaluates the test split and writes the result to the metrics as `moment`.
     pub(crate) async fn test(
         &mut self,
-        moment: &str,
+        moment: Moment,
         model: &Model,
         phase: Phase,
         step: u64,
@@ -61,7 +61,7 @@ impl RunObserver {
     ) -> Result<Evaluation, RunFailure> {
         let eval = &self.parts.config.eval;
         self.measure(
-            moment,
+            Some(moment),
             Split::Test,
             eval.tasks,
             eval.samples,
@@ -76,7 +76,7 @@ impl RunObserver {
     #[allow(clippy::too_many_arguments)] // Each is a different word in one sentence.
     async fn measure(
         &mut self,
-        moment: &str,
+        moment: Option<Moment>,
         split: Split,
         tasks: usize,
         samples: usize,
@@ -106,7 +106,7 @@ impl RunObserver {
         if every > 0 && due {
             let tasks = self.parts.config.eval.validation_tasks;
             self.measure(
-                "",
+                None,
                 Split::Validation,
                 tasks,
                 1,
@@ -121,7 +121,7 @@ impl RunObserver {
             let moment = if phase == Phase::Sft {
                 self.after_sft
             } else {
-                "after RL"
+                Moment::AfterRl
             };
             self.test(moment, done.model, phase, step, done.metrics)
                 .await?;
@@ -132,16 +132,16 @@ impl RunObserver {
 
 #[async_trait]
 impl Observer for RunObserver {
-    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<NextStep, BoxError> {
         if let Some(line) = done.line {
             self.reporter.stepped(line, done.steps);
         }
         let interruption = self.interruption.clone();
         let evaluated = interruption.unless_abandoned(self.evaluate(done)).await;
         Ok(match evaluated.transpose()? {
-            None => Control::Abandon,
-            Some(()) if interruption.requests() > 0 => Control::Interrupt,
-            Some(()) => Control::Continue,
+            None => NextStep::Abandon,
+            Some(()) if interruption.requests() > 0 => NextStep::Interrupt,
+            Some(()) => NextStep::Continue,
         })
     }
 
@@ -151,7 +151,12 @@ impl Observer for RunObserver {
 }
 
 /// An evaluation as a line of the metrics.
-fn evaluation_line(evaluation: &Evaluation, moment: &str, phase: Phase, step: u64) -> Line {
+fn evaluation_line(
+    evaluation: &Evaluation,
+    moment: Option<Moment>,
+    phase: Phase,
+    step: u64,
+) -> MetricsLine {
     let by_kind = |rates: &BTreeMap<String, Rate>| -> Value {
         rates
             .iter()
@@ -166,18 +171,21 @@ fn evaluation_line(evaluation: &Evaluation, moment: &str, phase: Phase, step: u6
             .collect::<Map<_, _>>()
             .into()
     };
-    let mut line = Line::new(phase, step).value("split", json!(evaluation.split));
-    if !moment.is_empty() {
-        line = line.value("moment", json!(moment));
+    let mut line = MetricsLine::new(phase, step).value(names::SPLIT, json!(evaluation.split));
+    if let Some(moment) = moment {
+        line = line.value(names::MOMENT, json!(moment.as_str()));
     }
-    line.value("eval/greedy", json!(evaluation.greedy.mean))
+    line.value(names::EVAL_GREEDY, json!(evaluation.greedy.mean))
         .number("eval/greedy_low", evaluation.greedy.low)
         .number("eval/greedy_high", evaluation.greedy.high)
-        .value("eval/sampled", json!(evaluation.sampled.mean))
-        .number("eval/sampled_low", evaluation.sampled.low)
-        .number("eval/sampled_high", evaluation.sampled.high)
+        .value(names::EVAL_SAMPLED, json!(evaluation.sampled.mean))
+        .number(names::EVAL_SAMPLED_LOW, evaluation.sampled.low)
+        .number(names::EVAL_SAMPLED_HIGH, evaluation.sampled.high)
         .value("eval/greedy_by_kind", by_kind(&evaluation.greedy_by_kind))
-        .value("eval/sampled_by_kind", by_kind(&evaluation.sampled_by_kind))
+        .value(
+            names::EVAL_SAMPLED_BY_KIND,
+            by_kind(&evaluation.sampled_by_kind),
+        )
         .value("eval/pass_at_k", by_k(&evaluation.pass_at_k))
         .value("eval/pass_hat_k", by_k(&evaluation.pass_hat_k))
         .value("eval/reward", json!(evaluation.reward))

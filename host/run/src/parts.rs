@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
+use rlf_dialogue::task::{NumberedTask, Task};
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_environments::environments::Environments;
 use rlf_plugins::follower::Follower;
@@ -22,15 +23,16 @@ use rlf_rollout::policy_generator::PolicyGenerator;
 use rlf_rollout::user::{User, UsersMode};
 use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutError, RolloutSettings};
 use rlf_tools::tool_manager::ToolManager;
+use rlf_train::run::RunDirectory;
 
 use crate::config::{IN_RUN, RunConfig};
 use crate::demonstrations::DemonstrationSet;
 use crate::error::{ConfigurationError, PluginsError, RunFailure};
-use crate::folder::data_path;
+use crate::folder::{data_path, outputs_path};
 use crate::health::PluginHealth;
 use crate::plugins::PluginSources;
 use crate::reporter::RunReporter;
-use crate::tasks::{self, IndexedTask, TaskSource};
+use crate::tasks::{self, TaskSource};
 use crate::text::{TextParts, warn_of_protocol};
 use crate::user;
 
@@ -80,12 +82,14 @@ fn report_problems(
     let rewards = config.rewards.stack.iter().map(|entry| &entry.plugin);
     let environments = tasks.environments();
     let named = config.plugins.keys().chain(rewards);
-    let named: BTreeSet<&String> = named.chain(&environments).collect();
+    let named: BTreeSet<&str> = named.chain(&environments).map(String::as_str).collect();
     // If tasks may use all loaded tools, a missing tool changes what the model is offered.
     let all = tasks.tools().is_none();
     for problem in registry.problems() {
         let text = problem.to_string();
-        let needed = all || named.contains(&problem.plugin) || problem.plugin == "*";
+        // A directory that cannot be read may lack any plugin.
+        let plugin = problem.plugin.as_deref();
+        let needed = all || plugin.is_none_or(|plugin| named.contains(plugin));
         if needed && !error.contains(&text) {
             reporter.warn(&text);
         }
@@ -101,8 +105,8 @@ fn open_tasks(
 }
 
 impl RunParts {
-    /// Makes all parts of a new run in the folder `run`. Problems of plugins that the run does not need are reported,
-    /// not returned.
+    /// Makes all parts of a new run in the folder `run`. Warns about every plugin that the run may need and that did not
+    /// load. Returns an error only if something that the run needs is missing.
     pub fn new(
         mut config: RunConfig,
         plugins: &PluginSources,
@@ -126,8 +130,9 @@ impl RunParts {
         Self::assemble(config, plugins, run, tasks, text, reporter)
     }
 
-    /// Makes all parts of the existing run in the folder `run`. Uses the tokenizer, the template and the data that the
-    /// run started with, even if their source files have changed.
+    /// Makes all parts of the existing run in the folder `run`. Uses the tokenizer, the template, the prompt of users and
+    /// the table of countries that the run started with, even if their source files have changed. Task files are read
+    /// again: whoever opens a run compares their hashes with those that the run kept.
     pub fn from_run(
         mut config: RunConfig,
         plugins: &PluginSources,
@@ -173,7 +178,7 @@ impl RunParts {
         let registry = plugins.load(&bindings(&config.plugins, run), &sandbox, reporter);
         let tools = ToolManager::new(&registry, &config.tools)
             .map_err(RunFailure::table("tools"))?
-            .keeping_outputs_in(&run.join("outputs"));
+            .keeping_outputs_in(&outputs_path(run));
         let rewards =
             RewardStack::new(&registry, &config.rewards).map_err(RunFailure::table("rewards"))?;
         let follower = (config.tools.reload)
@@ -186,7 +191,7 @@ impl RunParts {
         let user = user::open(
             config.user.as_ref(),
             config.seed,
-            tasks.rows().iter().map(|(_, task)| &**task),
+            tasks.all_tasks().iter().map(|task| &**task),
         )?;
         let context = EpisodeContext {
             dialogue: Arc::new(dialogue),
@@ -273,7 +278,8 @@ impl RunParts {
         Ok(model)
     }
 
-    /// The hash of every component in the run, by alias, and of the data bound to it, by `<alias> data`.
+    /// The hashes of everything that the run's plugins consist of: `<alias>` for the code, `<alias> files` for an
+    /// environment in Python, `<alias> data` for the data bound to it.
     pub fn plugin_hashes(&self) -> BTreeMap<String, String> {
         let tools = self.tasks.tools();
         let rewards: BTreeSet<&str> = self.rewards.plugins().collect();
@@ -322,17 +328,17 @@ impl RunParts {
         }
     }
 
-    /// Says who plays the users of these tasks, or of all tasks. None if they run in no environment.
-    pub fn users(&self, tasks: Option<&[IndexedTask]>) -> Option<UsersMode> {
-        let all;
-        let tasks = if let Some(tasks) = tasks {
-            tasks
-        } else {
-            all = self.tasks.rows();
-            &all
-        };
-        let tasks = tasks.iter().map(|(_, task)| &**task);
+    /// Says who plays the users of these tasks. None if they run in no environment.
+    pub fn users<'t>(&self, tasks: impl IntoIterator<Item = &'t Task>) -> Option<UsersMode> {
         UsersMode::for_tasks(tasks, self.user.as_deref())
+    }
+
+    /// Adds who plays users to every line of the metrics, because numbers with different users cannot be compared.
+    pub(crate) fn label_users(&self, run: &mut RunDirectory) {
+        let tasks = self.tasks.all_tasks();
+        if let Some(users) = self.users(tasks.iter().map(|task| &**task)) {
+            run.metrics().label("users", serde_json::json!(users));
+        }
     }
 
     /// The engine that makes trajectories with the current weights of `model`.
@@ -377,7 +383,7 @@ impl RunParts {
         &'a self,
         model: &'a Model,
         split: Split,
-        tasks: &'a [IndexedTask],
+        tasks: &'a [NumberedTask],
         samples: usize,
         params: SamplingParams,
         step: u64,

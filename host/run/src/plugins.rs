@@ -11,7 +11,7 @@ use rlf_interpreters::InterpreterLoader;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::kind::Kinds;
 use rlf_plugins::problem::Problem;
-use rlf_plugins::registry::{PluginIdentity, Registry};
+use rlf_plugins::registry::{PluginOnDisk, Registry};
 use rlf_rewards::RewardLoader;
 use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError, user_cache};
 use rlf_tools::ToolLoader;
@@ -185,13 +185,13 @@ impl PluginSources {
         })
     }
 
-    /// Reads the identity and the requests of the plugin `name` without running it.
+    /// Describes the plugin `name` from its files, without running it.
     pub fn identify(
         &self,
         grants: &BTreeMap<String, PluginGrants>,
         name: &str,
-    ) -> Result<PluginIdentity, Problem> {
-        Registry::identify_in(&self.all(), grants, name)
+    ) -> Result<PluginOnDisk, Problem> {
+        Registry::identify(&self.all(), grants, name)
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rlf_dialogue::History;
 use rlf_policy::DeviceChoice;
 use rlf_rollout::evaluate::Evaluation;
-use rlf_train::metrics::Line;
+use rlf_train::metrics::MetricsLine;
 
 /// Receives the reports of a run. The library prints nothing; every method does nothing by default.
 ///
@@ -24,19 +24,44 @@ pub trait RunReporter: Send + Sync {
     fn assembled(&self, _summary: &RunSummary) {}
 
     /// A training step is done; the phase has `steps` steps.
-    fn stepped(&self, _line: &Line, _steps: u64) {}
+    fn stepped(&self, _line: &MetricsLine, _steps: u64) {}
 
     /// An evaluation on this split begins.
     fn evaluating(&self, _split: &str) {}
 
-    /// An evaluation is done. `moment` is empty for those within a phase.
-    fn evaluated(&self, _moment: &str, _evaluation: &Evaluation) {}
+    /// An evaluation is done: of the test split at this moment of the run, or of the validation split.
+    fn evaluated(&self, _moment: Option<Moment>, _evaluation: &Evaluation) {}
 
     /// The last step of the run, or of its control, is done.
     fn phases_ended(&self) {}
 
-    /// The control begins: SFT for as many steps as take the seconds that RL took.
+    /// The control begins: SFT for about as long as RL took.
     fn control_begins(&self, _steps: u64, _rl_seconds: f64) {}
+}
+
+/// A moment of a run at which the test split is evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Before the first step.
+    Start,
+    /// At the end of SFT.
+    AfterSft,
+    /// At the end of RL.
+    AfterRl,
+    /// At the end of the control of a run.
+    Control,
+}
+
+impl Moment {
+    /// Its name in the metrics and in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Start => "at the start",
+            Self::AfterSft => "after SFT",
+            Self::AfterRl => "after RL",
+            Self::Control => "control: SFT instead of RL",
+        }
+    }
 }
 
 /// Reports nothing to anybody.
@@ -54,7 +79,7 @@ pub struct RunSummary {
     pub vocabulary: usize,
     /// Environments that tasks live in.
     pub environments: Vec<String>,
-    /// Tools that tasks may use beside those of their environment.
+    /// Tools that tasks may use besides those of their environment.
     pub tools: Vec<String>,
     /// Origin of the chat template.
     pub template: String,

@@ -6,16 +6,17 @@ use std::time::Instant;
 use async_trait::async_trait;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
+use rlf_dialogue::task::NumberedTask;
 use rlf_policy::{Model, Purpose, SamplingParams};
 use rlf_rollout::rollout::rollout;
 use rlf_train::config::RlConfig;
 use rlf_train::curriculum::{self, Curriculum, Draw};
+use rlf_train::metrics::names;
 use rlf_train::rollouts::{BoxError, Experience, Rollouts};
 use serde_json::Value;
 
 use crate::error::ConfigurationError;
 use crate::parts::RunParts;
-use crate::tasks::IndexedTask;
 
 /// Plays the training tasks of each RL step with the current policy.
 pub(crate) struct PolicyRollouts {
@@ -37,7 +38,7 @@ impl PolicyRollouts {
         let curriculum = match &config.curriculum {
             None => None,
             Some(settings) => {
-                let tasks = parts.tasks.all_practice().ok_or_else(|| {
+                let tasks = parts.tasks.all_training_tasks().ok_or_else(|| {
                     let problem = "[rl.curriculum] needs a limited number of tasks";
                     ConfigurationError::value("rl.curriculum", problem)
                 })?;
@@ -57,10 +58,10 @@ impl PolicyRollouts {
     }
 
     /// The tasks of a step, and how the curriculum drew them, if there is one.
-    fn tasks(&self, step: u64) -> (Vec<IndexedTask>, Vec<Draw>) {
-        let (Some(curriculum), Some(all)) = (&self.curriculum, self.parts.tasks.all_practice())
-        else {
-            let tasks = self.parts.tasks.practice(step, self.prompts_per_step);
+    fn tasks(&self, step: u64) -> (Vec<NumberedTask>, Vec<Draw>) {
+        let source = &self.parts.tasks;
+        let (Some(curriculum), Some(all)) = (&self.curriculum, source.all_training_tasks()) else {
+            let tasks = source.training_tasks(step, self.prompts_per_step);
             return (tasks, Vec::new());
         };
         let drawn = curriculum.draw(step, self.prompts_per_step);
@@ -70,7 +71,7 @@ impl PolicyRollouts {
             .iter()
             .map(|draw| all[draw.task].clone())
             .zip(first..)
-            .map(|(task, number)| (number, task));
+            .map(|(task, number)| NumberedTask { number, task });
         (tasks.collect(), drawn)
     }
 
@@ -104,7 +105,10 @@ impl Rollouts for PolicyRollouts {
         health.check()?;
         let now = self.parts.environments.sessions();
         let mut metrics = vec![
-            ("decode_tokens_per_s".into(), times.sampled as f64 / elapsed),
+            (
+                names::DECODE_TOKENS_PER_S.into(),
+                times.sampled as f64 / elapsed,
+            ),
             ("fed_tokens_per_s".into(), times.fed as f64 / elapsed),
             (
                 "tool_wait_share".into(),
@@ -129,7 +133,7 @@ impl Rollouts for PolicyRollouts {
         Ok(Experience { groups, metrics })
     }
 
-    fn after_step(&mut self, step: u64, experience: &Experience) -> Option<Value> {
+    fn learn(&mut self, step: u64, experience: &Experience) -> Option<Value> {
         let curriculum = self.curriculum.as_mut()?;
         curriculum.learn(step, &experience.groups);
         Some(curriculum.state())

@@ -5,17 +5,17 @@ use std::path::Path;
 use futures_util::future::BoxFuture;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
+use rlf_dialogue::task::NumberedTask;
 use rlf_policy::{GenerationConfig, Model, Purpose, SamplingParams, open_device};
 use rlf_rollout::evaluate::Evaluation;
 use rlf_rollout::rollout::rollout;
-use rlf_train::run::Checkpoint;
+use rlf_train::run::{Checkpoint, config_path, content_changes};
 
 use crate::config::RunConfig;
 use crate::error::{RunFailure, SavedRunError};
 use crate::parts::RunParts;
 use crate::plugins::PluginSources;
 use crate::reporter::RunReporter;
-use crate::tasks::IndexedTask;
 
 /// A run with its newest checkpoint.
 pub struct SavedRun {
@@ -28,21 +28,16 @@ pub struct SavedRun {
 }
 
 impl SavedRun {
-    /// Opens the run in the folder `run`, on `device` if it is given, else on the configured one. Reports plugins that
-    /// have changed since the run was made.
+    /// Opens the run in the folder `run`, on `device` if it is given, else on the configured one. Reports plugins
+    /// and task files that have changed since the run was made.
     pub fn open(
         run: &Path,
         plugins: &PluginSources,
         device: Option<&str>,
         reporter: &dyn RunReporter,
     ) -> Result<Self, RunFailure> {
-        let file = run.join("config.toml");
-        if run.is_file() {
-            return Err(SavedRunError::IsAFile(run.to_owned()).into());
-        }
-        if !file.exists() {
-            return Err(SavedRunError::NotARun(run.to_owned()).into());
-        }
+        let file = config_path(run);
+        SavedRunError::unless_run(run, &file)?;
         let mut config = RunConfig::load(&file, &[])?;
         if let Some(device) = device {
             device.clone_into(&mut config.device);
@@ -51,7 +46,7 @@ impl SavedRun {
             Checkpoint::latest(run)?.ok_or_else(|| SavedRunError::NoCheckpoint(run.to_owned()))?;
         checkpoint.verify_weights()?;
         let parts = RunParts::from_run(config, &plugins.with_recorded(run), run, reporter)?;
-        let changes = rlf_train::run::plugin_changes(run, &parts.plugin_hashes())?;
+        let changes = content_changes(run, &parts.plugin_hashes(), &parts.tasks.files())?;
         for change in changes {
             reporter.warn(&format!("since the run was made, {change}"));
         }
@@ -77,7 +72,7 @@ impl SavedRun {
     pub fn evaluate<'a>(
         &'a self,
         split: Split,
-        tasks: &'a [IndexedTask],
+        tasks: &'a [NumberedTask],
         samples: usize,
         params: SamplingParams,
     ) -> BoxFuture<'a, Result<Evaluation, RunFailure>> {
@@ -91,11 +86,11 @@ impl SavedRun {
         })
     }
 
-    /// Plays one task `samples` times. A sample is keyed by its number, so all samples up to the last are played.
+    /// Plays one task `samples` times. The samples are those of one group, numbered from 0.
     pub fn rollout(
         &self,
         split: Split,
-        task: IndexedTask,
+        task: NumberedTask,
         samples: usize,
         params: SamplingParams,
     ) -> BoxFuture<'_, Result<Group, RunFailure>> {

@@ -8,20 +8,21 @@ use futures_util::future::BoxFuture;
 use rlf_policy::{Model, open_device};
 use rlf_rollout::RolloutError;
 use rlf_train::phase::{Phase, PhaseEnd};
-use rlf_train::run::{Checkpoint, Machine, RunDirectory, RunError, RunSpec, config_path};
+use rlf_train::run::{
+    Checkpoint, Machine, RunDirectory, RunError, RunSpec, binary_hash, config_path,
+};
 use rlf_train::{rl, sft};
 
 use crate::config::RunConfig;
-use crate::control::{self, label_users};
-use crate::demonstrations::played::{PlayedDemonstrations, rehearse};
+use crate::control;
+use crate::demonstrations::batches::{DemonstrationBatches, rehearse_demonstrations};
 use crate::error::{ConfigurationError, RunFailure, TasksError};
 use crate::folder::NewRunFolder;
 use crate::interruption::Interruption;
 use crate::observer::RunObserver;
 use crate::parts::RunParts;
 use crate::plugins::PluginSources;
-use crate::provenance;
-use crate::reporter::{RunReporter, RunSummary};
+use crate::reporter::{Moment, RunReporter, RunSummary};
 use crate::rollouts::PolicyRollouts;
 
 /// Options of [`train`], in addition to the configuration.
@@ -58,7 +59,7 @@ pub enum RunStart {
     Replace,
     /// The run in the folder, from its last checkpoint.
     Resume {
-        /// Continues although the configuration or a plugin changed.
+        /// Continues although the configuration, a plugin or a task file changed.
         allow_changes: bool,
     },
 }
@@ -74,8 +75,7 @@ pub enum RunEnd {
     ControlInterrupted,
 }
 
-/// Trains a policy into the folder `config.output`. Needs a runtime with several threads, such as
-/// [`runtime`](crate::runtime) makes.
+/// Trains a policy into the folder `config.output`. [`runtime`](crate::runtime) makes a runtime for it.
 ///
 /// If training fails before tools and rewards have worked once, the folder is left as it was, including a run that was
 /// to be replaced. A run that is interrupted before then is kept, so that it can be resumed.
@@ -113,14 +113,18 @@ pub fn train(
         let spec = RunSpec {
             config_toml,
             plugins: parts.plugin_hashes(),
-            machine: Machine::current(provenance::binary_hash(), device_name(&choice.device)),
+            tasks: parts.tasks.files(),
+            machine: Machine::current(binary_hash(), device_name(&choice.device)),
             assets: parts.assets()?,
         };
-        let (mut run, checkpoint) = open_run(&parts, &spec, options, &path, folder.as_mut())?;
+        let (mut run, checkpoint) = match &mut folder {
+            Some(folder) => (create_run(&parts, &spec, options, &path, folder)?, None),
+            None => resume_run(&parts, &spec, options, &path, &*reporter)?,
+        };
         let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
         reporter.assembled(&summary(&parts, &model, checkpoint.as_ref()));
 
-        label_users(&parts, &mut run);
+        parts.label_users(&mut run);
         let interruption = options.interruption.clone();
         let mut observer = RunObserver::new(parts.clone(), reporter.clone(), interruption);
         let mut tried = Some(());
@@ -160,25 +164,38 @@ pub fn train(
     })
 }
 
-/// Opens the run's directory: a new one in `folder`, or the one at `path` with its last checkpoint.
-fn open_run(
+/// Makes the directory of a new run in `folder`, which is at `path`.
+fn create_run(
     parts: &RunParts,
     spec: &RunSpec,
     options: &TrainOptions,
     path: &Path,
-    folder: Option<&mut NewRunFolder>,
-) -> Result<(RunDirectory, Option<Checkpoint>), RunFailure> {
+    folder: &mut NewRunFolder,
+) -> Result<RunDirectory, RunFailure> {
     let keep = parts.config.checkpoint.clone();
-    let Some(folder) = folder else {
-        let allow_changes = options.start
-            == RunStart::Resume {
-                allow_changes: true,
-            };
-        return Ok(RunDirectory::resume(path, spec, keep, allow_changes)?);
-    };
     let run = RunDirectory::create_in(folder.take_lock()?, spec, keep)?;
     options.plugins.record(path)?;
-    Ok((run, None))
+    Ok(run)
+}
+
+/// Opens the directory of the run at `path`, with its last checkpoint.
+fn resume_run(
+    parts: &RunParts,
+    spec: &RunSpec,
+    options: &TrainOptions,
+    path: &Path,
+    reporter: &dyn RunReporter,
+) -> Result<(RunDirectory, Option<Checkpoint>), RunFailure> {
+    let allow_changes = options.start
+        == RunStart::Resume {
+            allow_changes: true,
+        };
+    let keep = parts.config.checkpoint.clone();
+    let resumed = RunDirectory::resume(path, spec, keep, allow_changes)?;
+    for warning in &resumed.warnings {
+        reporter.warn(warning);
+    }
+    Ok((resumed.run, resumed.checkpoint))
 }
 
 /// Uses tools and rewards before the first step: plays demonstrations, if the run has SFT, and evaluates the policy.
@@ -192,7 +209,8 @@ async fn try_parts(
     if let Some(sft) = &parts.config.sft {
         let (engine, _generator) = parts.rollout_engine(model)?;
         let set = parts.demonstrations()?;
-        rehearse(&engine, &set, parts.config.seed, sft.steps, sft.batch_size)
+        let (seed, steps, size) = (parts.config.seed, sft.steps, sft.batch_size);
+        rehearse_demonstrations(&engine, &set, seed, steps, size)
             .await
             .map_err(|error| match error {
                 // The rewards are at fault, and no demonstration.
@@ -202,7 +220,7 @@ async fn try_parts(
         phase = Phase::Sft;
     }
     observer
-        .test("at the start", model, phase, 0, run.metrics())
+        .test(Moment::Start, model, phase, 0, run.metrics())
         .await?;
     Ok(())
 }
@@ -219,7 +237,7 @@ async fn train_phases(
     let mut end = PhaseEnd::Finished;
     if let Some(config) = &parts.config.sft {
         let (engine, _generator) = parts.rollout_engine(model)?;
-        let mut source = PlayedDemonstrations::new(engine, parts.demonstrations()?, seed);
+        let mut source = DemonstrationBatches::new(engine, parts.demonstrations()?, seed);
         end = sft::train(config, seed, model, &mut source, run, checkpoint, observer).await?;
     }
     if let Some(config) = &parts.config.rl

@@ -10,7 +10,7 @@ use crate::wasi::files::{FileGrant, FilesError, ScratchFiles};
 /// Grants of an operator to one plugin. The default grants nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Grants {
-    /// Names that the plugin may read under, each bound to a file or a directory.
+    /// Data that the plugin may read: each name is bound to a file or a directory.
     pub data: BTreeMap<String, PathBuf>,
     /// A scratch directory in memory, a new one for every call. Default: none.
     pub files: Option<ScratchFiles>,

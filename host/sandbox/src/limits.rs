@@ -38,10 +38,10 @@ pub struct Limits {
     pub output_bytes: u64,
     /// Printing more than this on one stream ends the call with `output-limit`. Default 16 MiB.
     pub output_stop_bytes: u64,
-    /// The largest result that the caller should accept. Default 1 MiB. The sandbox bounds what
-    /// crosses in one call by `hostcall_bytes`; typed callers check this against the value.
+    /// Maximum size of a result that the caller should accept, in bytes. Default 1 MiB. The sandbox bounds what crosses
+    /// in one call by `hostcall_bytes`; typed callers check this against the value.
     pub result_bytes: u64,
-    /// The largest arguments that the caller should pass. Default 1 MiB; checked by typed callers.
+    /// Maximum size of the arguments that the caller should pass, in bytes. Default 1 MiB; checked by typed callers.
     pub arguments_bytes: u64,
     /// Log lines kept of one call; later ones are counted. Default 100.
     pub log_lines: u32,
@@ -59,7 +59,7 @@ pub struct Limits {
     pub resources: u32,
     /// Random bytes in one request. Default 1 MiB; more ends with `memory-limit`.
     pub random_bytes: u64,
-    /// The largest piece of `data` in one read. Default 64 MiB; more is the error `exhausted`.
+    /// Maximum number of bytes of `data` in one read. Default 64 MiB; more is the error `exhausted`.
     pub data_read_bytes: u64,
     /// Calls that one call may make of others through gates. Default 64; more are the error `exhausted`.
     pub nested_calls: u32,
@@ -90,10 +90,11 @@ impl Default for Limits {
     }
 }
 
-/// Largest number of elements of one table: the pools have room for no more. A Python with numpy and its kin has 47,157.
+/// Maximum number of elements of one table: the pools have room for no more. A Python with numpy and its kin has
+/// 47,157.
 pub(crate) const TABLE_ELEMENTS: u64 = 65_536;
 
-/// Longest time that a limit may allow.
+/// Maximum duration that a time limit may have.
 pub const MAX_DURATION: Duration = Duration::from_hours(24);
 
 /// The reason why limits cannot be kept, and what to write instead.

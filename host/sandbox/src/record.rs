@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::limits::Limits;
 use crate::report::{LimitReached, Logs, Output, Tee};
 
-/// Written by the guest's host functions, read by the caller after the store is gone.
+/// The record of a call. The guest's host functions write it, and the caller reads it after the store is gone.
 pub(crate) struct Record {
     limits: Arc<Limits>,
     pub(crate) stdout: Mutex<Output>,

@@ -105,9 +105,9 @@ pub enum ServeConfigError {
         key: &'static str,
         /// The value given.
         value: u64,
-        /// The least that is allowed.
+        /// The minimum that is allowed.
         least: u64,
-        /// The most that is allowed.
+        /// The maximum that is allowed.
         most: u64,
     },
     /// Two keys name a token.

@@ -64,7 +64,7 @@ impl Exposure {
         let mut exposure = Self {
             failed: failed(registry.problems().iter().filter(|problem| {
                 // Problems with single tools are reported for those tools.
-                registry.plugin(&problem.plugin).is_none()
+                registry.plugin(problem.label()).is_none()
             })),
             ..Self::default()
         };
@@ -104,15 +104,15 @@ impl Exposure {
     }
 }
 
-/// The part of each problem that clients may read. The name `*` means the folder of all plugins.
+/// The part of each problem that clients may read, by [`Problem::label`].
 fn failed<'a>(problems: impl Iterator<Item = &'a Problem>) -> BTreeMap<String, String> {
     let shown = problems.map(|problem| {
-        let subject = match problem.plugin.as_str() {
-            "*" => "the plugin directory cannot be read".to_owned(),
-            _ => format!("it was not loaded: {}", problem.kind.outline()),
+        let subject = match &problem.plugin {
+            None => "the plugin directory cannot be read".to_owned(),
+            Some(_) => format!("it was not loaded: {}", problem.kind.outline()),
         };
         let why = format!("{subject}; the log of the service says what to mend");
-        (problem.plugin.clone(), why)
+        (problem.label().to_owned(), why)
     });
     shown.collect()
 }
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn what_clients_are_told_of_a_problem_has_nothing_of_the_machine() {
         let problem = Problem {
-            plugin: "judge".into(),
+            plugin: Some("judge".into()),
             path: "/srv/secret/judge".into(),
             kind: ProblemKind::Data,
             what: "/srv/secret/gold.json cannot be opened".into(),

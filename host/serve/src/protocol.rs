@@ -248,7 +248,7 @@ pub(crate) struct RunJupyterResponse {
     pub(crate) status: RunStatus,
     /// Empty unless the status is `SandboxError`.
     pub(crate) message: String,
-    /// The notebook as a whole.
+    /// Result of the notebook as a whole.
     pub(crate) driver: Option<CommandRunResult>,
     /// The cells that ran, including one that ran out of time.
     pub(crate) cells: Vec<CellRunResult>,

@@ -202,9 +202,9 @@ fn result(report: &ProgramReport, time: Duration) -> Result<CommandRunResult, Re
 /// The end of a program or notebook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It ended with the exit code that a process would have.
+    /// The program ended with the exit code that a process would have.
     Finished(Option<i32>),
-    /// Its own time limit stopped it.
+    /// The program's own time limit stopped it.
     OutOfTime,
 }
 

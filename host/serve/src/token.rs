@@ -14,12 +14,12 @@ const MAX_LENGTH: usize = 4_096;
 /// The reason why a token cannot be used. It does not repeat the token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// It is too short or too long.
+    /// The token is too short or too long.
     #[error(
         "the token has {0} characters; make one of {MIN_LENGTH} to {MAX_LENGTH}, for example with `openssl rand -hex 32`"
     )]
     Length(usize),
-    /// A header cannot carry it.
+    /// A header cannot carry the token.
     #[error("the token has spaces or other characters than visible ASCII")]
     Characters,
     /// The file cannot be read.

@@ -63,7 +63,7 @@ pub enum GeneratorError {
     /// A value has another type than its field.
     #[error(transparent)]
     WrongValue(#[from] WrongValue),
-    /// A limit of dates is no date.
+    /// A limit of dates is not a date.
     #[error("{0} is no date")]
     NotADate(String),
     /// There is no vocabulary of this name, or it is empty.

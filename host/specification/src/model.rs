@@ -49,9 +49,9 @@ pub struct Specification {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entity {
-    /// Name of one of them: `book`.
+    /// Name in the singular: `book`.
     pub name: String,
-    /// Name of all of them, in the state and in expressions: `books`.
+    /// Name in the plural, in the state and in expressions: `books`.
     pub collection: String,
     /// Its description.
     pub description: String,
@@ -97,10 +97,10 @@ pub struct Field {
     /// True if no two entities have the same value.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unique: bool,
-    /// Smallest value of an integer or number.
+    /// Minimum of an integer or number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<Number>,
-    /// Largest value of an integer or number.
+    /// Maximum of an integer or number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<Number>,
     /// The way in which generated states fill it. By default: any key of a reference, any value of an enumeration or

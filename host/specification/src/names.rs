@@ -9,7 +9,7 @@ const PYTHON_WORDS: [&str; 47] = [
     "yield",
 ];
 
-/// Further words that are no names: they mean something in expressions or in the exported Python file.
+/// Further words that cannot be names: they mean something in expressions or in the exported Python file.
 const RESERVED: [&str; 38] = [
     "abs",
     "api",
@@ -51,7 +51,7 @@ const RESERVED: [&str; 38] = [
     "void",
 ];
 
-/// Words with a capital that are no names of environments: the exported Python file uses them.
+/// Words with a capital that cannot be names of environments: the exported Python file uses them.
 const RESERVED_ENVIRONMENTS: [&str; 15] = [
     "Annotated",
     "BaseModel",
@@ -94,7 +94,7 @@ pub fn problem(name: &str) -> Option<String> {
         .then(|| format!("`{name}` is a reserved word"))
 }
 
-/// Finds the reason why a text is no name of an environment.
+/// Finds the reason why a text cannot be the name of an environment.
 pub(crate) fn environment_problem(name: &str) -> Option<String> {
     let mut characters = name.chars();
     let starts = characters

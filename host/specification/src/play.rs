@@ -45,9 +45,9 @@ pub enum Fault {
         arguments: String,
         /// The field of the result.
         field: String,
-        /// Its value in the result.
+        /// The field's value in the result.
         result: String,
-        /// Its value in the state.
+        /// The field's value in the state.
         state: String,
     },
     /// No call of an operation succeeded.
@@ -162,7 +162,7 @@ impl<'a> Play<'a> {
         self.faults.into_values().collect()
     }
 
-    /// Makes a walk of so many calls. Half of them are to one operation, so that some walks reach its limits.
+    /// Makes a walk of this many calls. Half of them are to one operation, so that some walks reach its limits.
     fn walk(&mut self, mut state: State, favourite: usize, calls: u64, key: Key) {
         for call in 0..calls {
             let key = key.at(call);
@@ -210,7 +210,7 @@ impl<'a> Play<'a> {
             && (self.refused.contains(&index) || !is_refusable(operation))
     }
 
-    /// Any operation, half of the time one that has not been seen in both ways.
+    /// Chooses any operation, or half of the time one that has not yet both succeeded and been refused.
     fn next(&self, key: Key) -> usize {
         let operations = &self.program.specification().operations;
         let open: Vec<usize> = (0..operations.len())

@@ -116,7 +116,7 @@ impl Program {
         taken.pop().unwrap_or_default()
     }
 
-    /// The limits, targets and unique fields, as `_broken_rule` reads them.
+    /// Writes the limits, targets and unique fields, as `_broken_rule` reads them.
     fn tables(&self, out: &mut String) {
         let specification = &self.specification;
         let rule = |field: &Field| {

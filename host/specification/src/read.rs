@@ -43,7 +43,7 @@ pub fn read(text: &str, format: Format) -> Result<Specification, Finding> {
         ));
     }
     let unreadable = |place: String, message: String| {
-        let mend = "correct it; docs/forge.md lists every key".to_owned();
+        let mend = "correct it; docs/forge-specifications.md lists every key".to_owned();
         let mut finding = Finding::new(Kind::Unreadable, place, message, mend);
         finding.line = Lines::new(text, format).line(&finding.place);
         finding

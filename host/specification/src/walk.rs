@@ -91,7 +91,7 @@ fn value(program: &Program, state: &State, parameter: &Parameter, kind: &Type, k
     }
 }
 
-/// Draws an integer within limits, more often one near the least, because small ones are more often possible.
+/// Draws an integer within limits, more often one near the minimum, because small ones are more often possible.
 pub fn integer(minimum: Option<i64>, maximum: Option<i64>, key: Key) -> i64 {
     let least = minimum.unwrap_or_else(|| maximum.map_or(-2, |most| most.saturating_sub(1_000)));
     let most = maximum.unwrap_or(least.saturating_add(1_000)).max(least);

@@ -366,7 +366,7 @@ impl ToolManager {
             .filter(|_| !plugin.calls_others())
             .filter(|_| !plugin.has_real_sources() && !plugin.leaves_files());
         if let Some(observation) =
-            cache.and_then(|cache| cache.get(index, plugin.identity(), &arguments))
+            cache.and_then(|cache| cache.get(index, plugin.fingerprint(), &arguments))
         {
             tool.counters.count_cached();
             return CallEnd::by_cache(observation);
@@ -417,7 +417,7 @@ impl ToolManager {
             );
         }
         if let (Some(cache), Ended::Ok, Some(observation)) = (cache, end.ended, &end.observation) {
-            cache.insert(index, plugin.identity(), &arguments, observation);
+            cache.insert(index, plugin.fingerprint(), &arguments, observation);
         }
         end
     }

@@ -18,8 +18,8 @@ pub trait AdvantageEstimator: Send + Sync {
     /// The name in configurations and logs.
     fn name(&self) -> &'static str;
 
-    /// The least number of trajectories that makes the members of a group comparable. Smaller groups are dropped before
-    /// [`advantages`](Self::advantages) is called.
+    /// Minimum number of trajectories of a group, so that its members can be compared. Smaller groups are dropped
+    /// before [`advantages`](Self::advantages) is called.
     fn smallest_group(&self) -> usize;
 
     /// The advantages: one vector per sample, one entry per token. Every entry is finite and 0 off the

@@ -20,10 +20,9 @@ pub struct SftConfig {
     /// Tokens held in memory at once. It changes speed, memory and the last bits of results. Default
     /// 8192.
     pub micro_batch_tokens: usize,
-    /// Weight in the loss of a token that the policy reads (instructions, tools, questions and
-    /// observations), where a token that it says has 1. Default 0: the policy learns what to say, and
-    /// nothing else. A policy that is trained from scratch learns sooner to copy names that it never
-    /// saw with a small weight such as 0.1.
+    /// Loss weight of the tokens that the policy only reads: instructions, tools, questions and observations. Tokens that
+    /// it writes have weight 1. Default 0: the policy learns what to say, and nothing else. With a small weight such as 0.1,
+    /// a policy that is trained from scratch learns sooner to copy names that it never saw.
     pub prompt_loss_weight: f64,
     /// Recomputes each layer in the backward pass: less memory, a third more time. Default false.
     pub activation_checkpointing: bool,
@@ -116,9 +115,9 @@ pub struct RlConfig {
     pub mini_batches: usize,
     /// Passes over a step's trajectories. Default 1.
     pub epochs: u64,
-    /// Below 1 minus this, the ratio gives no gradient (for negative advantages). Default 0.2.
+    /// The importance ratio is clipped below at `1 - clip_low`, which matters for negative advantages. Default 0.2.
     pub clip_low: f64,
-    /// Above 1 plus this, the ratio gives no gradient (for positive advantages). Default 0.28
+    /// The importance ratio is clipped above at `1 + clip_high`, which matters for positive advantages. Default 0.28
     /// ("clip-higher" of DAPO, arXiv:2503.14476).
     pub clip_high: f64,
     /// Weight of the KL to the reference policy, which RL began with. `grpo` adds it to the loss, `reinforce++` to the
@@ -132,9 +131,10 @@ pub struct RlConfig {
     pub aggregation: Aggregation,
     /// Temperature of sampling, and of every log-probability in training. Default 1.
     pub temperature: f64,
-    /// Maximum share of a step's groups that may be dropped after infrastructure failures. Beyond it
-    /// the run stops, because the rest would be a biased sample. Default 0.5.
-    pub max_dropped_groups: f64,
+    /// Maximum share of a step's groups that may be dropped because too few of their trajectories could be scored. Beyond
+    /// it the run stops, because the rest would be a biased sample. Default 0.5.
+    #[serde(alias = "max_dropped_groups")] // Its name in earlier versions.
+    pub max_dropped_share: f64,
     /// Tokens held in memory at once. It changes speed, memory and the last bits of results. Default
     /// 8192.
     pub micro_batch_tokens: usize,
@@ -168,7 +168,7 @@ impl Default for RlConfig {
             gamma: 1.0,
             aggregation: Aggregation::TokenMean,
             temperature: 1.0,
-            max_dropped_groups: 0.5,
+            max_dropped_share: 0.5,
             micro_batch_tokens: 8192,
             activation_checkpointing: false,
             workers: None,
@@ -188,7 +188,8 @@ pub const ABSENT_RL_KEYS: [(&str, &str); 2] = [("top_p", TRUNCATION), ("top_k", 
 
 const TRUNCATION: &str = "truncated sampling is for evaluation: the log-probability that training computes is that of \
      the full distribution, so tokens drawn from a truncated one would be off-policy from the start; \
-     remove it here and set it under the evaluation";
+     remove it. To evaluate with it, put it into generation_config.json of `model.checkpoint`, and let the \
+     evaluation sample with that file";
 
 impl RlConfig {
     /// Refuses settings that cannot be trained with.
@@ -275,9 +276,9 @@ impl RlConfig {
             "must be above 0: greedy rollouts explore nothing and have no probabilities; 1.0 is usual",
         )?;
         InvalidSetting::require(
-            (0.0..=1.0).contains(&self.max_dropped_groups),
-            "rl.max_dropped_groups",
-            &self.max_dropped_groups,
+            (0.0..=1.0).contains(&self.max_dropped_share),
+            "rl.max_dropped_share",
+            &self.max_dropped_share,
             "is a share of a step's groups, from 0 to 1",
         )?;
         if let Some(curriculum) = &self.curriculum {
@@ -328,7 +329,7 @@ pub struct CheckpointConfig {
     pub every: u64,
     /// Number of checkpoints kept, besides the last one of every finished phase. Default 2.
     pub keep_last: usize,
-    /// Number of steps from one whose trajectories are written to the next; 0 writes none. Default 1.
+    /// Trajectories are written every this many steps; 0 writes none. Default 1.
     pub trajectories_every: u64,
 }
 

@@ -33,9 +33,9 @@ use serde_json::Value;
 
 /// The key in a task's `extra` that says how hard it is by its structure: a number or a text. `forge tasks` writes it.
 const LEVEL: &str = "level";
-/// Trajectories that are left of faded outcomes when they are forgotten.
+/// A task's outcomes are forgotten when they have faded to less than this many trajectories.
 const FORGOTTEN: f64 = 0.01;
-/// Largest number of steps in which outcomes fade to a half.
+/// Maximum of `half_life`, in steps.
 const MAX_HALF_LIFE: f64 = 10_000.0;
 
 /// `[rl.curriculum]`: draws tasks by the policy's estimated success on them. Without this table, training goes through
@@ -291,7 +291,7 @@ impl Curriculum {
         serde_json::to_value(state).unwrap_or_default()
     }
 
-    /// Goes on from the state of a checkpoint. What it knows of other tasks and levels is left out.
+    /// Continues from the state of a checkpoint. Outcomes of tasks and levels that no longer exist are dropped.
     pub fn resume(&mut self, state: &Value) -> Result<(), serde_json::Error> {
         let State { levels, tasks } = State::deserialize(state)?;
         let known = |name: &String| levels.get(name).copied().unwrap_or_default();

@@ -52,7 +52,7 @@ pub enum TrainError {
     },
     /// Too many groups were dropped: the rest of the step would be a biased sample.
     #[error(
-        "step {step} lost {dropped} of its {groups} groups, more than `rl.max_dropped_groups = {limit}` allows; \
+        "step {step} lost {dropped} of its {groups} groups, more than `rl.max_dropped_share = {limit}` allows; \
          most frequent reasons: {reasons}"
     )]
     TooManyDropped {

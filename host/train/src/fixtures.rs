@@ -71,7 +71,6 @@ pub(crate) fn group(index: usize, trajectories: Vec<Trajectory>, scores: Vec<Gra
     };
     Group {
         task: Arc::new(task),
-        task_index: index as u64,
         trajectories,
         scores,
     }

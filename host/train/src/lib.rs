@@ -18,7 +18,7 @@
 //! | the reinforcement-learning loop | [`rl`] |
 //! | the traits to implement to feed it: rollouts, demonstrations | [`rollouts`] |
 //! | the trait to implement to watch it: progress, evaluation, interruption | [`observer`] |
-//! | the phases of a run, and where one begins and is saved | [`phase`], `learner` |
+//! | the phases of a run, and where one begins and is saved | [`phase`], `phase_loop` |
 //! | the measured numbers of a step | [`metrics`], [`summary`], [`tensorboard`] |
 //! | the files of a run, its checkpoints, resuming | [`run`] |
 //! | errors | `error` |
@@ -42,12 +42,12 @@ pub mod curriculum;
 pub mod error;
 #[cfg(test)]
 mod fixtures;
-mod learner;
 pub mod loss;
 pub mod metrics;
 pub mod minibatch;
 pub mod observer;
 pub mod phase;
+mod phase_loop;
 pub mod rl;
 pub mod rollouts;
 pub mod run;

@@ -1,7 +1,7 @@
 //! Losses of SFT and RL, through one entry point: [`Objective::loss`].
 //!
 //! Everything here is per model token. The loss mask was applied before: a `PackedBatch` has the
-//! log-probabilities of model tokens only (and of tokens that are read, where SFT trains them too). The weight of each token is fixed for the whole mini-batch
+//! log-probabilities of model tokens only (and of prompt tokens, where SFT trains them too). The weight of each token is fixed for the whole mini-batch
 //! before it is cut into micro-batches ([`token_weights`]). So a loss is a weighted sum, and the sum over
 //! micro-batches is the loss of the mini-batch.
 
@@ -75,9 +75,9 @@ pub struct ClippedPolicy {
 pub struct TokenTargets {
     /// Share of the mini-batch's loss, from [`token_weights`].
     pub weights: Vec<f32>,
-    /// True for a token that the policy only reads, and that SFT trains too. It is in no statistic.
-    /// Empty if all are model tokens.
-    pub read: Vec<bool>,
+    /// True for a token that is not the model's and that SFT trains too. It is in no statistic. Empty if all are model
+    /// tokens.
+    pub prompt: Vec<bool>,
     /// Empty for SFT.
     pub advantages: Vec<f32>,
     /// The log-probabilities recorded when the tokens were sampled. Empty for SFT.
@@ -137,9 +137,9 @@ impl Objective {
         let n = log_probs.dims1()?;
         let now = log_probs.to_vec1::<f32>()?;
         let mut statistics = LossStatistics::default();
-        let said = |index: &usize| targets.read.get(*index) != Some(&true);
+        let is_model = |index: &usize| targets.prompt.get(*index) != Some(&true);
         let entropies = entropy.to_vec1::<f32>()?;
-        for index in (0..n).filter(said) {
+        for index in (0..n).filter(is_model) {
             statistics.tokens += 1;
             statistics.entropy += f64::from(entropies[index]);
             statistics.negative_log_prob -= f64::from(now[index]);
@@ -158,7 +158,7 @@ impl Objective {
         } else {
             let weighted = weighted.to_vec1::<f32>()?;
             (0..n)
-                .filter(said)
+                .filter(is_model)
                 .map(|index| f64::from(weighted[index]))
                 .sum()
         };

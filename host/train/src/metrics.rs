@@ -1,4 +1,6 @@
-//! One line of metrics: named numbers about one step of one phase.
+//! One line of metrics: named numbers about one step of one phase. [`names`] has the names that other code reads.
+
+pub mod names;
 
 use std::collections::BTreeMap;
 
@@ -9,13 +11,13 @@ use crate::phase::Phase;
 
 /// One line of `metrics.jsonl`, without the time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct MetricsLine {
     phase: Phase,
     step: u64,
     fields: Map<String, Value>,
 }
 
-impl Line {
+impl MetricsLine {
     /// A line about `step` steps done in `phase`.
     pub fn new(phase: Phase, step: u64) -> Self {
         Self {
@@ -68,14 +70,14 @@ impl Line {
     }
 
     /// Adds the sums of a loss as means per model token.
-    pub(crate) fn loss(self, phase: Phase, s: &LossStatistics) -> Self {
+    pub(crate) fn loss(self, s: &LossStatistics) -> Self {
         let line = self
-            .number("loss", s.loss)
-            .number("entropy", s.mean(s.entropy));
-        match phase {
+            .number(names::LOSS, s.loss)
+            .number(names::ENTROPY, s.mean(s.entropy));
+        match line.phase {
             Phase::Sft => line,
             Phase::Rl => line
-                .number("kl", s.mean(s.kl_old))
+                .number(names::KL, s.mean(s.kl_old))
                 .number("kl_reference", s.mean(s.kl_reference))
                 .number("clip_fraction", s.mean(s.clipped as f64)),
         }
@@ -84,7 +86,7 @@ impl Line {
     /// The numbers with their TensorBoard tags: phase, then the split if there is one, then the name.
     pub(crate) fn scalars(&self) -> Vec<(String, f64)> {
         let mut prefix = self.phase.as_str().to_owned();
-        if let Some(split) = self.fields.get("split").and_then(Value::as_str) {
+        if let Some(split) = self.fields.get(names::SPLIT).and_then(Value::as_str) {
             prefix = format!("{prefix}/{split}");
         }
         let mut scalars = Vec::new();

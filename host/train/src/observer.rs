@@ -3,20 +3,20 @@
 use async_trait::async_trait;
 use rlf_policy::Model;
 
-use crate::metrics::Line;
+use crate::metrics::MetricsLine;
 use crate::phase::Phase;
 use crate::rollouts::BoxError;
 use crate::run::Metrics;
 
 /// An observer's decision after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Control {
+pub enum NextStep {
     /// Continue the run.
     #[default]
     Continue,
     /// Save and stop the run, so that it can be resumed.
     Interrupt,
-    /// As [`Control::Interrupt`], although the observer was not done with the step, for example because it broke off an
+    /// As [`NextStep::Interrupt`], although the observer was not done with the step, for example because it broke off an
     /// evaluation. A resumed run shows it the step again, without the lines that it wrote this time.
     Abandon,
 }
@@ -28,7 +28,7 @@ pub struct StepDone<'a> {
     /// Steps done in the phase, at least 1.
     pub step: u64,
     /// The step's line, which is already written. None if the step was done before the run was resumed.
-    pub line: Option<&'a Line>,
+    pub line: Option<&'a MetricsLine>,
     /// Number of steps of this phase.
     pub steps: u64,
     /// The policy after the update.
@@ -53,7 +53,7 @@ impl StepDone<'_> {
 #[async_trait]
 pub trait Observer: Send + Sync {
     /// Called after every step.
-    async fn after_step(&mut self, step: StepDone<'_>) -> Result<Control, BoxError>;
+    async fn after_step(&mut self, step: StepDone<'_>) -> Result<NextStep, BoxError>;
 
     /// Completes when the step under way is to be abandoned. RL then breaks off the rollout, or stops before its next
     /// update. The step's updates are discarded, and a resumed run repeats it as a whole. Default: never.
@@ -68,7 +68,7 @@ pub struct Unobserved;
 
 #[async_trait]
 impl Observer for Unobserved {
-    async fn after_step(&mut self, _: StepDone<'_>) -> Result<Control, BoxError> {
-        Ok(Control::Continue)
+    async fn after_step(&mut self, _: StepDone<'_>) -> Result<NextStep, BoxError> {
+        Ok(NextStep::Continue)
     }
 }

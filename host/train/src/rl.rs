@@ -1,7 +1,7 @@
 //! Reinforcement learning: the sampled tokens of better trajectories become likelier.
 //!
-//! One step follows GRPO's algorithm 1 (arXiv:2402.03300). It plays groups with the current policy and
-//! turns their rewards into advantages. Then it updates for a few epochs of mini-batches, with the
+//! One step follows GRPO's algorithm 1 (arXiv:2402.03300). It gets groups that the current policy played, already graded
+//! (see [`Rollouts`]), and turns their rewards into advantages. Then it updates for a few epochs of mini-batches, with the
 //! clipped ratio to the policy that played.
 
 use std::time::Instant;
@@ -12,11 +12,11 @@ use rlf_policy::{Model, Sequence};
 use crate::batch::Batch;
 use crate::config::RlConfig;
 use crate::error::TrainError;
-use crate::learner::{self, Begin};
 use crate::loss::{Objective, token_weights};
 use crate::minibatch::{mini_batches, shuffled};
 use crate::observer::Observer;
 use crate::phase::{Phase, PhaseEnd};
+use crate::phase_loop;
 use crate::rollouts::{Experience, Rollouts};
 use crate::run::{Checkpoint, RunDirectory};
 use crate::summary;
@@ -36,9 +36,16 @@ pub fn train<'a>(
 ) -> BoxFuture<'a, Result<PhaseEnd, TrainError>> {
     Box::pin(async move {
         config.validate()?;
-        let (mut optimizer, mut state) = match Begin::new(Phase::Rl, config.steps, resumed) {
-            Begin::Done => return Ok(PhaseEnd::AlreadyDone),
-            begin => learner::begin(&begin, Phase::Rl, seed, model, config.optimizer)?,
+        let begun = phase_loop::start(
+            Phase::Rl,
+            config.steps,
+            resumed,
+            seed,
+            model,
+            config.optimizer,
+        )?;
+        let Some((mut optimizer, mut state)) = begun else {
+            return Ok(PhaseEnd::AlreadyDone);
         };
         if let Some(known) = &state.rollouts {
             let resumed = rollouts.resume(known);
@@ -48,11 +55,11 @@ pub fn train<'a>(
         let estimator = config.estimator();
         let reference = match config.kl_coefficient {
             0.0 => None,
-            _ => Some(learner::reference(run, model)?),
+            _ => Some(phase_loop::reference(run, model)?),
         };
 
         if state.unobserved {
-            let ended = learner::after_step(
+            let ended = phase_loop::after_step(
                 observer,
                 None,
                 config.steps,
@@ -68,17 +75,17 @@ pub fn train<'a>(
         while state.step < config.steps {
             let step = state.step;
 
-            // Play.
+            // Play and grade.
             let started = Instant::now();
             let Some(experience) = play(rollouts, observer, model, step).await? else {
-                return learner::abandon_step(0, &state, run, model, &optimizer);
+                return phase_loop::abandon_step(0, &state, run, model, &optimizer);
             };
             let rollout_time = started.elapsed();
 
-            // Grade.
+            // Advantages.
             let started = Instant::now();
             let mut batch = Batch::new(&experience.groups, estimator.smallest_group())?;
-            refuse_biased(&batch, step, config.max_dropped_groups)?;
+            refuse_biased(&batch, step, config.max_dropped_share)?;
             if let Some(reference) = &reference {
                 add_reference_log_probs(&mut batch, reference, config)?;
             }
@@ -91,8 +98,14 @@ pub fn train<'a>(
             for epoch in 0..config.epochs {
                 let order = shuffled(seed, step, epoch, trained.len());
                 for part in mini_batches(order.len(), config.mini_batches) {
-                    if learner::is_abandoned(observer) {
-                        return learner::abandon_step(updates.done, &state, run, model, &optimizer);
+                    if phase_loop::is_abandoned(observer) {
+                        return phase_loop::abandon_step(
+                            updates.done,
+                            &state,
+                            run,
+                            model,
+                            &optimizer,
+                        );
                     }
                     let members: Vec<usize> = order[part].iter().map(|i| trained[*i]).collect();
                     let sequences = weighted_sequences(config, &batch, &advantages, &members);
@@ -107,7 +120,7 @@ pub fn train<'a>(
                         config.micro_batch_tokens,
                         &config.pass(),
                     )?;
-                    learner::refuse_not_finite(Phase::Rl, step, statistics.loss)?;
+                    phase_loop::refuse_not_finite(Phase::Rl, step, statistics.loss)?;
                     let report = optimizer.step(model, &gradients, learning_rate)?;
                     updates.add(&statistics, report.grad_norm, &sequences);
                 }
@@ -118,7 +131,7 @@ pub fn train<'a>(
             state.step += 1;
             state.updates += updates.done;
             state.data_position += experience.groups.len() as u64;
-            state.rollouts = rollouts.after_step(step, &experience);
+            state.rollouts = rollouts.learn(step, &experience);
             let line = summary::line(state.step, &experience, &batch, &advantages)
                 .updates(&updates)
                 .number("learning_rate", learning_rate)
@@ -128,7 +141,7 @@ pub fn train<'a>(
                 let records = summary::records(state.step, &experience, &batch, &advantages);
                 run.write_trajectories(Phase::Rl, state.step, records)?;
             }
-            let ended = learner::after_step(
+            let ended = phase_loop::after_step(
                 observer,
                 Some(&line),
                 config.steps,
@@ -145,7 +158,7 @@ pub fn train<'a>(
     })
 }
 
-/// Plays the groups of a step. None if the observer abandoned the step.
+/// Plays and grades the groups of a step. None if the observer abandoned the step.
 async fn play(
     rollouts: &mut dyn Rollouts,
     observer: &dyn Observer,
@@ -157,7 +170,7 @@ async fn play(
         Either::Right(_) => return Ok(None),
     };
     let experience = played.map_err(|source| TrainError::Rollouts { step, source })?;
-    Ok((!learner::is_abandoned(observer)).then_some(experience))
+    Ok((!phase_loop::is_abandoned(observer)).then_some(experience))
 }
 
 fn refuse_biased(batch: &Batch, step: u64, limit: f64) -> Result<(), TrainError> {
@@ -208,7 +221,7 @@ fn weighted_sequences<'a>(
                 ids: &sequence.ids,
                 mask: sequence.mask.as_slice(),
                 weight: weight as f32,
-                read: None,
+                prompt: None,
                 advantages: &advantages[tokens.clone()],
                 old_log_probs: &sequence.log_probs,
                 reference_log_probs: sample.reference_log_probs().map_or(&[], |all| &all[tokens]),

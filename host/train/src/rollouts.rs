@@ -23,16 +23,18 @@ pub struct Experience {
 
 /// Plays episodes with the current policy.
 ///
-/// The result must be a function of the weights, the step and the state that [`Rollouts::after_step`] returned last, so
+/// A run implements it in the crate `rlf-run`, module `rollouts`.
+///
+/// The result must be a function of the weights, the step and the state that [`Rollouts::learn`] returned last, so
 /// that a resumed run plays what the interrupted one would have played.
 #[async_trait]
 pub trait Rollouts: Send {
-    /// The groups of `step` (counted from 0), sampled from `policy` at the training temperature.
+    /// The graded groups of `step` (counted from 0), sampled from `policy` at the training temperature.
     async fn play(&mut self, policy: &Model, step: u64) -> Result<Experience, BoxError>;
 
-    /// Learns from a step whose updates are made. Returns the state that later steps depend on, which checkpoints keep.
+    /// Learns from a step whose updates are made; `step` is the same number as in [`Rollouts::play`]. Returns the state that later steps depend on, which checkpoints keep.
     /// None if there is no such state, which is the default.
-    fn after_step(&mut self, _step: u64, _experience: &Experience) -> Option<Value> {
+    fn learn(&mut self, _step: u64, _experience: &Experience) -> Option<Value> {
         None
     }
 
@@ -45,7 +47,8 @@ pub trait Rollouts: Send {
 /// A source of demonstrations.
 ///
 /// The result must be a function of the step alone, for the same reason as in [`Rollouts`].
+#[async_trait]
 pub trait DemonstrationSource: Send {
     /// The trajectories of one step (counted from 0): token sequences with their loss masks.
-    fn batch(&mut self, step: u64, size: usize) -> Result<Vec<MaskedTokens>, BoxError>;
+    async fn batch(&mut self, step: u64, size: usize) -> Result<Vec<MaskedTokens>, BoxError>;
 }

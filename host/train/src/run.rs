@@ -3,6 +3,7 @@
 //! ```text
 //! RUN/config.toml          the resolved configuration, every default written out
 //! RUN/plugins.json         hashes of the components that took part, and of the data bound to them
+//! RUN/tasks.json           hashes of the task files
 //! RUN/machine.json         binary, processor and device: results are bit-identical only on the same
 //! RUN/assets/              tokenizer and other files that make a checkpoint loadable
 //! RUN/metrics.jsonl        one line a step, one per evaluation
@@ -11,6 +12,8 @@
 //! RUN/checkpoints/         <phase>-<step>/, and `latest`
 //! RUN/reference/           the weights that RL began with, if a KL term needs them
 //! ```
+//!
+//! The crate that makes a run from a configuration adds files of its own.
 
 mod append_file;
 mod checkpoint;
@@ -33,19 +36,33 @@ use serde::Serialize;
 use crate::config::CheckpointConfig;
 use crate::phase::Phase;
 use error::bullets;
-use identity::changes;
+use identity::{changes, has_task_hashes};
 use json_file::{read_json, write_json};
-use layout::{checkpoints_path, plugins_path, reference_path};
+use layout::{checkpoints_path, reference_path, trajectories_path, trajectory_file};
 
 pub(crate) use checkpoint::OPTIMIZER;
 pub use checkpoint::{Checkpoint, TrainerState};
+pub use digests::file_digest;
 pub use error::RunError;
-pub use identity::{RunSpec, plugin_changes};
-pub use layout::{assets_path, config_path, is_run, machine_path, metrics_path, trajectories_path};
+pub use identity::{RunSpec, TaskFile, content_changes};
+pub use layout::{
+    assets_path, config_path, is_run, machine_path, metrics_path, plugins_path, trajectory_files,
+};
 pub use lock::lock;
-pub use machine::Machine;
+pub use machine::{Machine, binary_hash};
 pub use metrics_files::{Metrics, MetricsPosition};
 pub use rlf_files::{FolderLock, LOCK_FILE};
+
+/// A run that was opened again.
+#[derive(Debug)]
+pub struct Resumed {
+    /// The run.
+    pub run: RunDirectory,
+    /// The checkpoint to which it was cut back. None if it begins at its start.
+    pub checkpoint: Option<Checkpoint>,
+    /// What the user should know although the run continues: allowed changes, another machine, hashes that are missing.
+    pub warnings: Vec<String>,
+}
 
 /// An open run, locked for this process.
 #[derive(Debug)]
@@ -91,7 +108,7 @@ impl RunDirectory {
         for (name, bytes) in &spec.assets {
             whole::write_file(&assets_path(path).join(name), bytes)?;
         }
-        write_json(&plugins_path(path), &spec.plugins)?;
+        spec.write_hashes(path)?;
         write_json(&machine_path(path), &spec.machine)?;
         // Last, because a folder with a configuration counts as a run.
         whole::write_file(&config_path(path), spec.config_toml.as_bytes())?;
@@ -106,13 +123,14 @@ impl RunDirectory {
     /// Opens the run in `path` and cuts it back to its newest checkpoint, or to its start.
     ///
     /// Fails if `spec` differs from the one that the run started with; the error names every difference. With
-    /// `allow_changes` the run uses the new settings from here on instead.
+    /// `allow_changes` the run uses the new settings from here on instead. A run of an earlier version has no hashes of its
+    /// task files. It is accepted with a warning, and keeps the present ones from here on.
     pub fn resume(
         path: &Path,
         spec: &RunSpec,
         keep: CheckpointConfig,
         allow_changes: bool,
-    ) -> Result<(Self, Option<Checkpoint>), RunError> {
+    ) -> Result<Resumed, RunError> {
         if !config_path(path).exists() {
             return Err(RunError::NoRun {
                 path: path.to_owned(),
@@ -121,7 +139,9 @@ impl RunDirectory {
         let lock = lock(path)?;
         // A user may have removed some to save space.
         make_folders(path)?;
+        let mut warnings = Vec::new();
         let changes = changes(path, spec)?;
+        let unknown_tasks = !spec.tasks.is_empty() && !has_task_hashes(path);
         if !changes.is_empty() {
             if !allow_changes {
                 return Err(RunError::Changed {
@@ -129,18 +149,26 @@ impl RunDirectory {
                     changes,
                 });
             }
-            tracing::warn!("resuming with changes:\n{}", bullets(&changes));
-            write_json(&plugins_path(path), &spec.plugins)?;
+            warnings.push(format!("resuming with changes:\n{}", bullets(&changes)));
             whole::write_file(&config_path(path), spec.config_toml.as_bytes())?;
+        }
+        if unknown_tasks {
+            warnings.push(
+                "an earlier version began the run and kept no hashes of its task files; if they have changed since, that is \
+                 not noticed"
+                    .into(),
+            );
+        }
+        if unknown_tasks || !changes.is_empty() {
+            spec.write_hashes(path)?;
         }
         let before: Machine = read_json(&machine_path(path))?;
         if before.bits() != spec.machine.bits() {
-            tracing::warn!(
+            warnings.push(format!(
                 "the run was begun by another binary or on another machine ({}, {}): it continues, but its \
                  numbers may differ in their last bits from those of an uninterrupted run",
-                before.processor,
-                before.device
-            );
+                before.processor, before.device
+            ));
         }
         let checkpoint = Checkpoint::latest(path)?;
         if let Some(checkpoint) = &checkpoint {
@@ -164,14 +192,15 @@ impl RunDirectory {
             checkpoint.as_ref().map(|c| (c.state.phase, c.state.step)),
         )?;
         let metrics = Metrics::open(path, position, elapsed)?;
-        Ok((
-            Self {
+        Ok(Resumed {
+            run: Self {
                 metrics,
                 keep,
                 lock,
             },
             checkpoint,
-        ))
+            warnings,
+        })
     }
 
     /// The folder.
@@ -196,7 +225,7 @@ impl RunDirectory {
         step: u64,
         records: impl IntoIterator<Item = T>,
     ) -> Result<(), RunError> {
-        let path = trajectories_path(self.path()).join(format!("{phase}-{step:06}.jsonl"));
+        let path = trajectory_file(self.path(), phase, step);
         let mut lines = Vec::new();
         for record in records {
             serde_json::to_writer(&mut lines, &record)
@@ -241,7 +270,7 @@ impl RunDirectory {
                 digests::write(folder).map_err(E::from)
             })?;
         } else if let Some(file) = digests::altered(&path, |_| true)? {
-            return Err(RunError::ReferenceAltered { path: file }.into());
+            return Err(RunError::ChangedReference { path: file }.into());
         }
         Ok(path)
     }
@@ -278,16 +307,8 @@ fn remove_if_there(path: &Path) -> Result<(), RunError> {
 
 /// Removes the trajectories of all steps after `last`; of all steps if it is `None`.
 fn cut_trajectories(run: &Path, last: Option<(Phase, u64)>) -> Result<(), RunError> {
-    let folder = trajectories_path(run);
-    let entries = fs::read_dir(&folder).map_err(|e| RunError::io("list", &folder, e))?;
-    for entry in entries {
-        let path = entry.map_err(|e| RunError::io("list", &folder, e))?.path();
-        let step = path.file_stem().and_then(|stem| {
-            let (phase, step) = stem.to_str()?.split_once('-')?;
-            let phase = Phase::ALL.into_iter().find(|p| p.as_str() == phase)?;
-            Some((phase, step.parse::<u64>().ok()?))
-        });
-        if step.is_some_and(|step| last.is_none_or(|last| step > last)) {
+    for (phase, step, path) in trajectory_files(run)? {
+        if last.is_none_or(|last| (phase, step) > last) {
             remove_if_there(&path)?;
         }
     }

@@ -7,14 +7,14 @@ use rlf_policy::Model;
 
 use crate::config::SftConfig;
 use crate::error::TrainError;
-use crate::learner::{self, Begin};
 use crate::loss::{Aggregation, Objective, token_weights};
-use crate::metrics::Line;
+use crate::metrics::{MetricsLine, names};
 use crate::observer::Observer;
 use crate::phase::{Phase, PhaseEnd};
+use crate::phase_loop;
 use crate::rollouts::{BoxError, DemonstrationSource};
 use crate::run::{Checkpoint, RunDirectory};
-use crate::update::{self, ReadTokens, WeightedSequence};
+use crate::update::{self, PromptTokens, WeightedSequence};
 
 /// Trains `model` on `demonstrations` and writes checkpoints into `run`.
 ///
@@ -30,13 +30,20 @@ pub fn train<'a>(
 ) -> BoxFuture<'a, Result<PhaseEnd, TrainError>> {
     Box::pin(async move {
         config.validate()?;
-        let (mut optimizer, mut state) = match Begin::new(Phase::Sft, config.steps, resumed) {
-            Begin::Done => return Ok(PhaseEnd::AlreadyDone),
-            begin => learner::begin(&begin, Phase::Sft, seed, model, config.optimizer)?,
+        let begun = phase_loop::start(
+            Phase::Sft,
+            config.steps,
+            resumed,
+            seed,
+            model,
+            config.optimizer,
+        )?;
+        let Some((mut optimizer, mut state)) = begun else {
+            return Ok(PhaseEnd::AlreadyDone);
         };
 
         if state.unobserved {
-            let ended = learner::after_step(
+            let ended = phase_loop::after_step(
                 observer,
                 None,
                 config.steps,
@@ -52,9 +59,8 @@ pub fn train<'a>(
         while state.step < config.steps {
             let (step, started) = (state.step, Instant::now());
             let refused = |source: BoxError| TrainError::Demonstrations { step, source };
-            let batch = demonstrations
-                .batch(step, config.batch_size)
-                .map_err(refused)?;
+            let batch = demonstrations.batch(step, config.batch_size).await;
+            let batch = batch.map_err(refused)?;
 
             let lengths: Vec<usize> = batch.iter().map(|tokens| tokens.mask.count()).collect();
             let weights = token_weights(Aggregation::TokenMean, &lengths);
@@ -70,7 +76,7 @@ pub fn train<'a>(
                     ids: &tokens.ids,
                     mask: tokens.mask.as_slice(),
                     weight: *weight as f32,
-                    read: (config.prompt_loss_weight > 0.0).then(|| ReadTokens {
+                    prompt: (config.prompt_loss_weight > 0.0).then(|| PromptTokens {
                         all,
                         weight: (*weight * config.prompt_loss_weight) as f32,
                     }),
@@ -92,7 +98,7 @@ pub fn train<'a>(
                 config.micro_batch_tokens,
                 &config.pass(),
             )?;
-            learner::refuse_not_finite(Phase::Sft, step, statistics.loss)?;
+            phase_loop::refuse_not_finite(Phase::Sft, step, statistics.loss)?;
             let learning_rate = config.optimizer.rate_at(step, config.steps);
             let report = optimizer.step(model, &gradients, learning_rate)?;
 
@@ -101,15 +107,15 @@ pub fn train<'a>(
             state.data_position += batch.len() as u64;
             let tokens: usize = batch.iter().map(|tokens| tokens.ids.len()).sum();
             let seconds = started.elapsed().as_secs_f64();
-            let line = Line::new(Phase::Sft, state.step)
-                .loss(Phase::Sft, &statistics)
-                .number("grad_norm", report.grad_norm)
+            let line = MetricsLine::new(Phase::Sft, state.step)
+                .loss(&statistics)
+                .number(names::GRAD_NORM, report.grad_norm)
                 .number("learning_rate", learning_rate)
                 .count("trained_tokens", statistics.tokens)
-                .number("train_tokens_per_s", tokens as f64 / seconds)
-                .number("step_s", seconds);
+                .number(names::TRAIN_TOKENS_PER_S, tokens as f64 / seconds)
+                .number(names::STEP_S, seconds);
             run.metrics().write(&line)?;
-            let ended = learner::after_step(
+            let ended = phase_loop::after_step(
                 observer,
                 Some(&line),
                 config.steps,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::batch::Batch;
-use crate::metrics::{Line, Means};
+use crate::metrics::{Means, MetricsLine, names};
 use crate::phase::Phase;
 use crate::rollouts::Experience;
 use crate::update::Updates;
@@ -100,7 +100,7 @@ pub(crate) fn line(
     experience: &Experience,
     batch: &Batch,
     advantages: &[Vec<f32>],
-) -> Line {
+) -> MetricsLine {
     let mut means = Means::default();
     let mut by_kind: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut calls: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
@@ -127,18 +127,21 @@ pub(crate) fn line(
             else {
                 continue;
             };
-            means.add("reward", score.reward);
-            means.add("success", f64::from(u8::from(score.success)));
+            means.add(names::REWARD, score.reward);
+            means.add(names::SUCCESS, f64::from(u8::from(score.success)));
             for (term, value) in &score.terms {
                 means.add(&format!("reward/{term}"), *value);
             }
             for (metric, value) in &score.metrics {
                 means.add(&format!("metric/{metric}"), *value);
             }
-            means.add("response_tokens", trajectory.model_tokens() as f64);
+            means.add(names::RESPONSE_TOKENS, trajectory.model_tokens() as f64);
             means.add("observation_tokens", trajectory.observation_tokens() as f64);
             means.add("turns", trajectory.turns().count() as f64);
-            means.add("calls_per_trajectory", trajectory.outcomes().count() as f64);
+            means.add(
+                names::CALLS_PER_TRAJECTORY,
+                trajectory.outcomes().count() as f64,
+            );
             means.add(
                 "malformed_calls",
                 trajectory
@@ -152,7 +155,7 @@ pub(crate) fn line(
             kind.1 += 1;
         }
     }
-    let mut line = Line::new(Phase::Rl, step);
+    let mut line = MetricsLine::new(Phase::Rl, step);
     for (name, mean) in means.iter() {
         line = line.number(name, mean);
     }
@@ -169,10 +172,10 @@ pub(crate) fn line(
     let lost = &batch.exclusions;
     line = line
         .value("success_by_kind", Value::Object(by_kind))
-        .value("calls", json!(calls))
+        .value(names::CALLS, json!(calls))
         .value("finish", json!(finishes))
-        .count("trajectories", lost.trajectories)
-        .number("excluded", lost.share())
+        .count(names::TRAJECTORIES, lost.trajectories)
+        .number(names::EXCLUDED, lost.share())
         .count("dropped_groups", lost.dropped_groups)
         .number("zero_advantage", zero as f64 / trained as f64);
     if !lost.reasons.is_empty() {
@@ -191,7 +194,7 @@ fn name_of<T: Serialize>(value: &T) -> String {
     }
 }
 
-impl Line {
+impl MetricsLine {
     /// Adds the part of the line that results from the updates.
     ///
     /// Means of the loss are over the computed tokens: those of trajectories with an advantage, unless
@@ -200,8 +203,8 @@ impl Line {
         let made = updates.done as f64;
         let mut statistics = updates.statistics;
         statistics.loss /= made;
-        self.loss(Phase::Rl, &statistics)
-            .number("grad_norm", updates.grad_norms / made)
+        self.loss(&statistics)
+            .number(names::GRAD_NORM, updates.grad_norms / made)
             .value(
                 "ratio_deviation",
                 json!((updates.done > 0).then_some(updates.first_ratio_deviation)),
@@ -216,22 +219,22 @@ impl Line {
 
     /// Adds the part of the line that the clock measures, which no seed reproduces.
     pub(crate) fn times(self, rollout: Duration, train: Duration, tokens: usize) -> Self {
-        let responses = self.get("response_tokens").unwrap_or(0.0);
-        let trajectories = self.get("trajectories").unwrap_or(0.0);
+        let responses = self.get(names::RESPONSE_TOKENS).unwrap_or(0.0);
+        let trajectories = self.get(names::TRAJECTORIES).unwrap_or(0.0);
         // If the rollout engine measured its decoder, its number is better than this quotient.
-        let line = match self.get("decode_tokens_per_s") {
+        let line = match self.get(names::DECODE_TOKENS_PER_S) {
             Some(_) => self,
             None => self.number(
-                "decode_tokens_per_s",
+                names::DECODE_TOKENS_PER_S,
                 responses * trajectories / rollout.as_secs_f64().max(1e-9),
             ),
         };
         line.number(
-            "train_tokens_per_s",
+            names::TRAIN_TOKENS_PER_S,
             tokens as f64 / train.as_secs_f64().max(1e-9),
         )
         .number("rollout_s", rollout.as_secs_f64())
         .number("train_s", train.as_secs_f64())
-        .number("step_s", (rollout + train).as_secs_f64())
+        .number(names::STEP_S, (rollout + train).as_secs_f64())
     }
 }

@@ -44,7 +44,7 @@ fn record(data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Wire types of protobuf: 0 varint, 1 eight bytes, 2 length-delimited, 5 four bytes.
+/// Writes the key of a field. Wire types of protobuf: 0 varint, 1 eight bytes, 2 length-delimited, 5 four bytes.
 fn put_key(out: &mut Vec<u8>, field: u64, wire_type: u64) {
     put_varint(out, field << 3 | wire_type);
 }

@@ -15,8 +15,8 @@ pub(crate) struct WeightedSequence<'a> {
     pub(crate) mask: &'a [bool],
     /// The weight of each of its model tokens in the loss of the mini-batch.
     pub(crate) weight: f32,
-    /// The tokens that SFT trains beside model tokens, and their weight.
-    pub(crate) read: Option<ReadTokens<'a>>,
+    /// The tokens that SFT trains besides model tokens, and their weight: `prompt_loss_weight`.
+    pub(crate) prompt: Option<PromptTokens<'a>>,
     /// Empty for SFT.
     pub(crate) advantages: &'a [f32],
     /// Empty for SFT.
@@ -25,12 +25,12 @@ pub(crate) struct WeightedSequence<'a> {
     pub(crate) reference_log_probs: &'a [f32],
 }
 
-/// Tokens that the policy reads, in a loss that trains them too.
+/// The tokens of a sequence that are not the model's, in a loss that trains them too.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ReadTokens<'a> {
-    /// True on every token of the loss: those that are read and those of the model.
+pub(crate) struct PromptTokens<'a> {
+    /// True on every token of the loss: these and those of the model.
     pub(crate) all: &'a [bool],
-    /// The weight of each token that is read.
+    /// The weight of each of these tokens.
     pub(crate) weight: f32,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn gradient(
             .iter()
             .map(|sequence| Sequence {
                 ids: sequence.ids,
-                mask: sequence.read.map_or(sequence.mask, |read| read.all),
+                mask: sequence.prompt.map_or(sequence.mask, |prompt| prompt.all),
             })
             .collect();
         let batch = PackedBatch::new(&packed)?;
@@ -85,11 +85,11 @@ pub(crate) fn token_targets(
         .zip(batch.target_positions())
     {
         let (sequence, position) = (&sequences[*index as usize], *position as usize);
-        let read = sequence.read.filter(|_| !sequence.mask[position]);
+        let prompt = sequence.prompt.filter(|_| !sequence.mask[position]);
         targets
             .weights
-            .push(read.map_or(sequence.weight, |read| read.weight));
-        targets.read.push(read.is_some());
+            .push(prompt.map_or(sequence.weight, |prompt| prompt.weight));
+        targets.prompt.push(prompt.is_some());
         targets.advantages.extend(sequence.advantages.get(position));
         targets
             .old_log_probs

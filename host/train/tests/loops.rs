@@ -20,8 +20,8 @@ use rlf_policy::{
 use rlf_train::config::{Algorithm, CheckpointConfig, OptimizerConfig, RlConfig, SftConfig};
 use rlf_train::curriculum::{Curriculum, CurriculumConfig};
 use rlf_train::loss::Aggregation;
-use rlf_train::metrics::Line;
-use rlf_train::observer::{Control, Observer, StepDone, Unobserved};
+use rlf_train::metrics::MetricsLine;
+use rlf_train::observer::{NextStep, Observer, StepDone, Unobserved};
 use rlf_train::phase::{Phase, PhaseEnd};
 use rlf_train::rollouts::{BoxError, DemonstrationSource, Experience, Rollouts};
 use rlf_train::run::{RunDirectory, RunSpec};
@@ -58,8 +58,9 @@ fn ids(key: Key, n: usize) -> Vec<u32> {
 /// Demonstrations of counting.
 struct Counting;
 
+#[async_trait]
 impl DemonstrationSource for Counting {
-    fn batch(&mut self, step: u64, size: usize) -> Result<Vec<MaskedTokens>, BoxError> {
+    async fn batch(&mut self, step: u64, size: usize) -> Result<Vec<MaskedTokens>, BoxError> {
         (0..size as u64)
             .map(|i| {
                 let first = Key::new(SEED, Purpose::Test).at(step).at(i).below(0, 20) as u32;
@@ -204,7 +205,6 @@ impl Rollouts for EvenGame {
                         })
                     })
                     .collect();
-                let task_index = task;
                 let task = Task {
                     id: format!("task-{task}"),
                     source: "random".into(),
@@ -217,7 +217,6 @@ impl Rollouts for EvenGame {
                 };
                 Group {
                     task: Arc::new(task),
-                    task_index,
                     trajectories,
                     scores,
                 }
@@ -230,7 +229,7 @@ impl Rollouts for EvenGame {
         Ok(Experience { groups, metrics })
     }
 
-    fn after_step(&mut self, step: u64, experience: &Experience) -> Option<Value> {
+    fn learn(&mut self, step: u64, experience: &Experience) -> Option<Value> {
         let curriculum = self.curriculum.as_mut()?;
         curriculum.learn(step, &experience.groups);
         Some(curriculum.state())
@@ -305,11 +304,11 @@ struct KillAfter(Phase, u64);
 
 #[async_trait]
 impl Observer for KillAfter {
-    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<NextStep, BoxError> {
         if (done.phase, done.step) == (self.0, self.1) {
             Err("killed".into())
         } else {
-            Ok(Control::Continue)
+            Ok(NextStep::Continue)
         }
     }
 }
@@ -331,7 +330,8 @@ fn run_with(
         ..RunSpec::default()
     };
     let (mut run, checkpoint) = if resume {
-        RunDirectory::resume(folder, &spec, KEEP, false).unwrap()
+        let resumed = RunDirectory::resume(folder, &spec, KEEP, false).unwrap();
+        (resumed.run, resumed.checkpoint)
     } else {
         (RunDirectory::create(folder, &spec, KEEP).unwrap(), None)
     };
@@ -501,12 +501,12 @@ fn an_interrupted_run_saves_and_goes_on_where_it_stopped() {
     struct StopAt(u64);
     #[async_trait]
     impl Observer for StopAt {
-        async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
+        async fn after_step(&mut self, done: StepDone<'_>) -> Result<NextStep, BoxError> {
             let stop = (done.phase, done.step) == (Phase::Rl, self.0);
             Ok(if stop {
-                Control::Interrupt
+                NextStep::Interrupt
             } else {
-                Control::Continue
+                NextStep::Continue
             })
         }
     }
@@ -538,11 +538,11 @@ struct AbandonAt {
 
 #[async_trait]
 impl Observer for AbandonAt {
-    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<NextStep, BoxError> {
         if done.phase == Phase::Rl {
             self.steps = done.step;
         }
-        Ok(Control::Continue)
+        Ok(NextStep::Continue)
     }
 
     async fn step_abandoned(&self) {
@@ -621,14 +621,15 @@ struct EvaluateTwice(Option<(Phase, u64)>);
 
 #[async_trait]
 impl Observer for EvaluateTwice {
-    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
-        let line = |split: &str| Line::new(done.phase, done.step).value("split", split.into());
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<NextStep, BoxError> {
+        let line =
+            |split: &str| MetricsLine::new(done.phase, done.step).value("split", split.into());
         done.metrics.write(&line("validation"))?;
         if self.0 == Some((done.phase, done.step)) {
-            return Ok(Control::Abandon);
+            return Ok(NextStep::Abandon);
         }
         done.metrics.write(&line("test"))?;
-        Ok(Control::Continue)
+        Ok(NextStep::Continue)
     }
 }
 

@@ -7,9 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use rlf_train::config::CheckpointConfig;
-use rlf_train::metrics::Line;
+use rlf_train::metrics::MetricsLine;
 use rlf_train::phase::Phase;
-use rlf_train::run::{Checkpoint, Machine, RunDirectory, RunError, RunSpec, TrainerState};
+use rlf_train::run::{
+    Checkpoint, Machine, RunDirectory, RunError, RunSpec, TaskFile, TrainerState, content_changes,
+};
 
 fn spec() -> RunSpec {
     RunSpec {
@@ -19,8 +21,16 @@ fn spec() -> RunSpec {
             ("calculator".into(), "aaaa".into()),
             ("search".into(), "bbbb".into()),
         ]),
+        tasks: BTreeMap::from([("tasks.train".into(), task_file("/data/train.jsonl", "eeee"))]),
         machine: Machine::current("binary".into(), "cpu".into()),
         assets: vec![("tokenizer.json".into(), b"{}".to_vec())],
+    }
+}
+
+fn task_file(path: &str, blake3: &str) -> TaskFile {
+    TaskFile {
+        path: path.into(),
+        blake3: blake3.into(),
     }
 }
 
@@ -44,8 +54,8 @@ fn checkpoint(run: &mut RunDirectory, phase: Phase, step: u64, finished: bool) -
     run.checkpoint(state, save).unwrap()
 }
 
-fn line(phase: Phase, step: u64) -> Line {
-    Line::new(phase, step).number("loss", 1.0 / step as f64)
+fn line(phase: Phase, step: u64) -> MetricsLine {
+    MetricsLine::new(phase, step).number("loss", 1.0 / step as f64)
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -62,7 +72,7 @@ fn every_line_says_phase_step_and_elapsed_time() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
     run.metrics().write(&line(Phase::Sft, 1)).unwrap();
-    let evaluation = Line::new(Phase::Rl, 2)
+    let evaluation = MetricsLine::new(Phase::Rl, 2)
         .value("split", "test".into())
         .number("eval/greedy", 0.5)
         .number("eval/sampled", f64::NAN)
@@ -180,8 +190,9 @@ fn resuming_cuts_everything_back_to_the_checkpoint() {
     .unwrap();
     fs::create_dir(folder.path().join("checkpoints/.writing-rl-000004")).unwrap();
 
-    let (run, resumed) = RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap();
-    assert_eq!(resumed.unwrap().state.step, 2);
+    let resumed = RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap();
+    assert_eq!(resumed.checkpoint.unwrap().state.step, 2);
+    assert_eq!(resumed.warnings, [""; 0]);
     assert_eq!(fs::read(&metrics).unwrap(), at_checkpoint);
     assert_eq!(fs::read(&events).unwrap(), events_at_checkpoint);
     assert_eq!(
@@ -192,7 +203,6 @@ fn resuming_cuts_everything_back_to_the_checkpoint() {
         names(&folder.path().join("checkpoints")),
         ["latest", "rl-000002"]
     );
-    drop(run);
 }
 
 #[test]
@@ -202,8 +212,8 @@ fn a_run_killed_before_its_first_checkpoint_begins_again() {
     run.metrics().write(&line(Phase::Sft, 1)).unwrap();
     run.write_trajectories(Phase::Rl, 1, [1]).unwrap();
     drop(run);
-    let (_run, resumed) = RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap();
-    assert_eq!(resumed, None);
+    let resumed = RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap();
+    assert_eq!(resumed.checkpoint, None);
     assert_eq!(fs::read(folder.path().join("metrics.jsonl")).unwrap(), b"");
     assert!(names(&folder.path().join("trajectories")).is_empty());
 }
@@ -219,8 +229,8 @@ fn elapsed_time_goes_on_from_the_checkpoint() {
     let mut state: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     state["elapsed"]["secs"] = 3600.into();
     fs::write(&file, state.to_string()).unwrap();
-    let (mut run, _) = RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap();
-    assert!(run.metrics().elapsed() >= Duration::from_hours(1));
+    let mut resumed = RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap();
+    assert!(resumed.run.metrics().elapsed() >= Duration::from_hours(1));
 }
 
 #[test]
@@ -248,10 +258,65 @@ fn changed_settings_and_plugins_are_refused_by_name_unless_allowed() {
         assert!(message.contains(part), "{part:?} is not in {message}");
     }
     assert!(!message.contains("group_size"), "{message}");
-    drop(RunDirectory::resume(folder.path(), &changed, keep(2), true).unwrap());
+    let resumed = RunDirectory::resume(folder.path(), &changed, keep(2), true).unwrap();
+    let [warning] = &resumed.warnings[..] else {
+        panic!("{:?}", resumed.warnings)
+    };
+    assert!(warning.contains("seed: was 7, is gone"), "{warning}");
+    drop(resumed);
     // From here on the run has the new settings.
     drop(RunDirectory::resume(folder.path(), &changed, keep(2), false).unwrap());
     assert!(RunDirectory::resume(folder.path(), &spec(), keep(2), false).is_err());
+}
+
+#[test]
+fn a_task_file_whose_content_changed_is_refused_by_name_unless_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap());
+    let resume = |spec: &RunSpec, allow| RunDirectory::resume(folder.path(), spec, keep(2), allow);
+    let with_file = |path, blake3| {
+        let tasks = BTreeMap::from([("tasks.train".into(), task_file(path, blake3))]);
+        RunSpec { tasks, ..spec() }
+    };
+    drop(resume(&with_file("/elsewhere/train.jsonl", "eeee"), false).unwrap());
+    let edited = with_file("/data/train.jsonl", "ffff");
+    let message = resume(&edited, false).unwrap_err().to_string();
+    let change =
+        "tasks.train: the content of /data/train.jsonl has changed: BLAKE3 was eeee, is ffff";
+    assert!(message.contains(change), "{message}");
+    assert!(message.contains("putting files back"), "{message}");
+    let changes = content_changes(folder.path(), &edited.plugins, &edited.tasks);
+    assert_eq!(changes.unwrap(), [change]);
+    drop(resume(&edited, true).unwrap());
+    drop(resume(&edited, false).unwrap());
+    assert!(resume(&spec(), false).is_err());
+}
+
+#[test]
+fn a_run_of_an_earlier_version_without_hashes_of_task_files_is_resumed_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap());
+    fs::remove_file(folder.path().join("tasks.json")).unwrap();
+    let resume = || RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap();
+    let warnings = resume().warnings;
+    assert!(
+        warnings[0].contains("no hashes of its task files"),
+        "{warnings:?}"
+    );
+    // It has them from here on.
+    assert_eq!(resume().warnings, [""; 0]);
+}
+
+#[test]
+fn a_run_of_an_earlier_version_that_names_a_key_as_it_was_called_then_is_not_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let with_key = |key: &str| RunSpec {
+        config_toml: format!("[rl]\n{key} = 0.5\n"),
+        ..spec()
+    };
+    drop(RunDirectory::create(folder.path(), &with_key("max_dropped_groups"), keep(2)).unwrap());
+    let now = with_key("max_dropped_share");
+    drop(RunDirectory::resume(folder.path(), &now, keep(2), false).unwrap());
 }
 
 #[test]
@@ -338,7 +403,7 @@ fn a_byte_that_changed_in_a_checkpoint_is_noticed_and_the_one_before_is_named() 
         .collect();
     drop(run);
     let resume = || RunDirectory::resume(folder.path(), &spec(), keep(3), false);
-    assert_eq!(resume().unwrap().1.unwrap().path, saved[2].path);
+    assert_eq!(resume().unwrap().checkpoint.unwrap().path, saved[2].path);
 
     let flip = |at: &Path| {
         let mut bytes = fs::read(at).unwrap();
@@ -378,7 +443,7 @@ fn a_byte_that_changed_in_a_checkpoint_is_noticed_and_the_one_before_is_named() 
 
     // An earlier version wrote no digests.
     fs::remove_file(saved[1].path.join("BLAKE3SUMS")).unwrap();
-    assert_eq!(resume().unwrap().1.unwrap().path, saved[1].path);
+    assert_eq!(resume().unwrap().checkpoint.unwrap().path, saved[1].path);
 }
 
 #[test]

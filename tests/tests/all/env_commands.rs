@@ -15,11 +15,11 @@ fn env(host: &Host, arguments: &[&str], commands: &str) -> Ended {
 }
 
 /// The environments that come with the project, as one environment that is loaded once for all tests.
-const WORLDS: &str = "plugins/environments";
+const ENVIRONMENTS: &str = "plugins/environments";
 
 #[test]
 fn the_environments_that_come_with_the_project_keep_their_promises() {
-    let arguments = ["check", WORLDS, "--inputs", "4", "--json"];
+    let arguments = ["check", ENVIRONMENTS, "--inputs", "4", "--json"];
     let report = env(&Host::new(), &arguments, "").succeeded().json();
     let findings = |what: &str| report[what].as_array().expect("a list").clone();
     let scenarios = findings("scenarios");
@@ -69,6 +69,29 @@ fn an_environment_class_of_trl_is_played_unchanged() {
 }
 
 #[test]
+fn a_folder_with_too_many_tools_is_refused_and_a_task_can_name_some_of_its_servers() {
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let folder = temporary.path().join("halls");
+    fs::create_dir(&folder).expect("can be made");
+    for name in ["Left", "Right"] {
+        let method = |number| format!("    def {name}_{number}(self):\n        return {number}\n");
+        let methods: String = (0..130).map(method).collect();
+        let class = format!("class {name}:\n    def reset(self):\n        pass\n{methods}");
+        let file = folder.join(format!("{name}.py"));
+        fs::write(file, class).expect("can be written");
+    }
+    let path = folder.to_str().expect("a plain name");
+    let refused = env(&Host::new(), &["try", path], "list\n");
+    let advice =
+        "it offers 260 tools; at most 256 are taken: let the task name some of its servers";
+    assert!(refused.stderr.contains(advice), "{refused}");
+    let task = r#"{"servers": {"Left": {}}}"#;
+    let played = env(&Host::new(), &["try", path, "--task", task], "list\n");
+    let listed = played.succeeded().stdout.lines().count();
+    assert_eq!(listed, 130, "{played}");
+}
+
+#[test]
 fn an_environment_is_played_by_hand_from_a_pipe() {
     let commands = "\
 list
@@ -78,7 +101,12 @@ nothing
 ";
     let played = env(
         &Host::new(),
-        &["try", WORLDS, "--scenario", &some_scenario("ToolShed")],
+        &[
+            "try",
+            ENVIRONMENTS,
+            "--scenario",
+            &some_scenario("ToolShed"),
+        ],
         commands,
     );
     assert_eq!(played.code(), Some(1), "{played}");
@@ -91,7 +119,7 @@ nothing
     );
     let undone = env(
         &Host::new(),
-        &["try", WORLDS, "--scenario", &some_scenario("Gym")],
+        &["try", ENVIRONMENTS, "--scenario", &some_scenario("Gym")],
         "Gym-set_places {\"class_id\": \"none\", \"places\": 3}\nundo\nundo\n",
     );
     assert!(undone.stdout.contains("undone: Gym-set_places"), "{undone}");
@@ -159,7 +187,7 @@ fn a_call_that_is_not_made_fails_a_pipe_and_one_that_fails_does_not() {
         let scenario = some_scenario("Gym");
         env(
             &Host::new(),
-            &["try", WORLDS, "--scenario", &scenario],
+            &["try", ENVIRONMENTS, "--scenario", &scenario],
             line,
         )
     };
@@ -174,7 +202,7 @@ fn a_call_that_is_not_made_fails_a_pipe_and_one_that_fails_does_not() {
 
 /// A scenario with one server.
 fn some_scenario(server: &str) -> String {
-    let text = fs::read_to_string(Host::new().root().join(WORLDS).join("scenarios.json"));
+    let text = fs::read_to_string(Host::new().root().join(ENVIRONMENTS).join("scenarios.json"));
     let scenarios: Value = serde_json::from_str(&text.expect("is there")).expect("is JSON");
     let of_server = |scenario: &&Value| {
         let servers = scenario["task"]["servers"]

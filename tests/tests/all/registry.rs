@@ -66,7 +66,7 @@ fn one_broken_plugin_does_not_stop_the_others() {
     let problems: Vec<(&str, ProblemKind)> = registry
         .problems()
         .iter()
-        .map(|p| (p.plugin.as_str(), p.kind))
+        .map(|p| (p.label(), p.kind))
         .collect();
     assert_eq!(
         problems,

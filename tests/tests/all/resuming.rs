@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rlf_tests::{ChatEndpoint, Experiment, Reply};
 use rustix::process::Signal;
+use serde_json::json;
 
 use crate::users::{LEAVES, shop, task};
 
@@ -317,6 +318,58 @@ fn a_changed_plugin_is_a_change() {
         "--resume".as_ref(),
     ]);
     changed.refused_with(&["plugin calculator: was ", "--allow-changes"]);
+}
+
+#[test]
+fn a_changed_task_file_is_a_change() {
+    let experiment = Experiment::tiny();
+    let rows = |answer: u8| {
+        let row = |id| {
+            json!({
+                "id": format!("sum-{id}"), "source": "test", "tools": ["calculate"], "reference": answer.to_string(),
+                "prompt": [{"role": "user", "content": format!("What is {id}?")}],
+            })
+        };
+        [1, 2, 3].map(|id| row(id).to_string()).join("\n")
+    };
+    let tasks = experiment.write("tasks.jsonl", rows(1));
+    let experiment = experiment
+        .without("tasks")
+        .without("plugins")
+        .without("sft")
+        .with("tasks.train", tasks.to_str().expect("a plain name"))
+        .with("rl.steps", 1)
+        .with("eval.every", 0);
+    let run = experiment.train("run", &[]);
+
+    fs::write(&tasks, rows(2)).expect("can be written");
+    let change = format!(
+        "tasks.train: the content of {} has changed: BLAKE3 was ",
+        tasks.display()
+    );
+    let refused = || {
+        let resumed = experiment.try_train("run", &["--resume"]);
+        resumed.refused_with(&[
+            &change,
+            "putting files back as they were",
+            "--allow-changes",
+        ]);
+    };
+    refused();
+    let plugins = experiment.host().plugins().to_str().expect("a plain name");
+    let measured = experiment
+        .host()
+        .run(["eval", run.as_str(), "--plugins", plugins]);
+    let warned = format!("since the run was made, {change}");
+    assert!(measured.succeeded().stderr.contains(&warned), "{measured}");
+
+    // A run of an earlier version has no hashes: it is accepted, and has them from then on.
+    fs::remove_file(run.path().join("tasks.json")).expect("is there");
+    let resumed = experiment.try_train("run", &["--resume"]);
+    let warned = "kept no hashes of its task files";
+    assert!(resumed.succeeded().stderr.contains(warned), "{resumed}");
+    fs::write(&tasks, rows(3)).expect("can be written");
+    refused();
 }
 
 #[test]

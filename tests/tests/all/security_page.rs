@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rlf_http::HttpRules;
 use rlf_interpreters::language;
 use rlf_plugins::programs::ProgramGrants;
-use rlf_plugins::{arguments, discovery, manifest, offered_tools, schema};
+use rlf_plugins::{arguments, files, manifest, offered_tools, schema};
 use rlf_sandbox::{Limits, SandboxConfig, ScratchFiles};
 use rlf_tools::tool_manager::ToolManagerConfig;
 use serde::Serialize;
@@ -110,7 +110,7 @@ fn every_limit_has_a_row_with_its_default() {
             offered_tools::MAX_DESCRIPTION_BYTES as u64,
         ),
         ("MAX_MANIFEST_BYTES", manifest::MAX_MANIFEST_BYTES),
-        ("MAX_COMPONENT_BYTES", discovery::MAX_COMPONENT_BYTES),
+        ("MAX_COMPONENT_BYTES", files::MAX_COMPONENT_BYTES),
     ] {
         expected.push((name.to_owned(), json!(value)));
     }

@@ -401,7 +401,7 @@ fn a_user_who_fails_takes_a_trajectory_out_and_the_run_goes_on() {
         rl.prompts_per_step = 5
         rl.group_size = 2
         rl.mini_batches = 1
-        rl.max_dropped_groups = 0.8
+        rl.max_dropped_share = 0.8
         rl.optimizer.learning_rate = 1e-6",
     );
     let run = shop.train("run", &["--control"]);

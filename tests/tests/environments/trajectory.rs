@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use rlf_dialogue::task::NumberedTask;
 use rlf_dialogue::trajectory::{Event, Finish, Trajectory};
 use rlf_dialogue::{
     BpeOptions, ChatTemplate, Dialogue, DialogueConfig, Graded, Message, Role, Split, Task,
@@ -115,7 +116,8 @@ async fn play(
         steps: 2,
         split: Split::Train,
     };
-    let tasks = [(0, Arc::new(task))];
+    let task = Arc::new(task);
+    let tasks = [NumberedTask { number: 0, task }];
     let mut groups = rollout(&engine, &tasks, scripts.len(), &settings)
         .await
         .expect("nothing an environment does is an error of the rollout");

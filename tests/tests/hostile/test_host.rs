@@ -231,7 +231,7 @@ impl TestHost {
     /// The error of the plugin with this name.
     pub(crate) fn problem(&self, plugin: &str) -> String {
         let problems = self.registry.problems();
-        let problem = problems.iter().find(|problem| problem.plugin == plugin);
+        let problem = problems.iter().find(|problem| problem.label() == plugin);
         let problem = problem.unwrap_or_else(|| panic!("`{plugin}` was loaded; {problems:?}"));
         let said = problem.to_string();
         assert_eq!(said.lines().count(), 1, "{said}");

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use rlf_dialogue::task::NumberedTask;
 use rlf_dialogue::trajectory::{Segment, TrainingSequence, Trajectory};
 use rlf_dialogue::{
     BpeOptions, ChatTemplate, Dialogue, DialogueConfig, Ended, ExclusionCause, Fault, Graded,
@@ -177,7 +178,8 @@ async fn play_texts(host: &TestHost, reward: &str, texts: Vec<String>) -> Played
         steps: 2,
         split: Split::Train,
     };
-    let tasks = [(0, Arc::new(task))];
+    let task = Arc::new(task);
+    let tasks = [NumberedTask { number: 0, task }];
     let mut groups = rollout(&engine, &tasks, samples, &settings)
         .await
         .expect("nothing a tool does is an error of the rollout");

@@ -28,7 +28,7 @@ pub(crate) enum EnvCommand {
         /// Task that opens the session: JSON, or @FILE (default: the environment's own first state)
         #[arg(long, value_name = "JSON", conflicts_with = "scenario")]
         task: Option<String>,
-        /// Open the task of this scenario of the environment
+        /// Open the session with the task of this scenario
         #[arg(long, value_name = "ID")]
         scenario: Option<String>,
         /// Seed of all randomness (default: the scenario's, or 0)
@@ -37,7 +37,7 @@ pub(crate) enum EnvCommand {
         #[command(flatten)]
         bindings: PluginBindings,
     },
-    /// Play an environment's scenarios and check that it behaves as environments must
+    /// Play an environment's scenarios, and check that it repeats from its seed and continues from a snapshot
     ///
     /// Checks that the same seed gives the same bytes; that a session restored from a snapshot continues like the first
     /// one; that asking for state, snapshot or verdict changes nothing; that every scenario ends in the state that it

@@ -30,10 +30,10 @@ pub(crate) struct Forge {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ForgeCommand {
-    /// Environments: compose them, verify them before anyone trains on them, or export them
+    /// Compose environments, let a model write them, verify or export them
     #[command(subcommand)]
     Env(ForgeEnv),
-    /// Draw the tool graph of specifications: which output of which tool can fill which input
+    /// Analyse the tool graph of specifications: which output of which tool can fill which input
     ///
     /// Prints how many edges there are, and for which reasons; the inputs that nothing can fill; and how many of the
     /// chains of tools that are sampled from the graph are valid.
@@ -47,20 +47,20 @@ pub(crate) enum ForgeCommand {
     Rows(Box<ForgeRows>),
     /// Make tasks in environments: chains of tools, executed, put into words, and checked
     ///
-    /// Each candidate is sampled from the seed, executed, written as the words of a user, refined, and kept only if a
-    /// solver that is given only what the text says reaches the goal. At the end, each task is replayed in the sandbox.
-    /// Where a model is named, it writes the words of the user anew, and its text passes the same checks.
-    /// A run that was stopped goes on where it was. Rejected candidates are in OUTPUT/rejected.jsonl with their reasons.
+    /// Each candidate is sampled, executed and written as the words of a user. It is kept only if a solver that knows
+    /// nothing but the text reaches the goal. At the end, each task is replayed in the sandbox. If a model is named, it
+    /// writes the words of the user anew, and its text must pass the same checks. A run that was stopped goes on where
+    /// it was. Rejected candidates are in OUTPUT/rejected.jsonl with their reasons.
     Tasks(Box<ForgeTasks>),
     /// Write the prompts that `tasks` uses into a folder, to read and change them
     ///
-    /// Use them with `tasks --prompts DIR`. A file that is there is kept.
+    /// Use them with `tasks --prompts DIR`. Existing files are kept.
     Prompts {
         /// Folder to write to
         #[arg(long, short, value_name = "DIR")]
         output: PathBuf,
     },
-    /// Count what a folder of tasks has, and what was rejected
+    /// Print statistics of a folder of tasks, and of rejected candidates
     Stats {
         /// Folder that `forge tasks` made
         folder: PathBuf,
@@ -92,7 +92,7 @@ pub(crate) struct ForgeVerify {
     /// Number of specifications that are played at once (default: the number of processors)
     #[arg(long, short, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000))]
     pub(crate) jobs: Option<usize>,
-    /// Keep verdicts in this file, and take those on unchanged specifications from it (default: play all)
+    /// File of verdicts. Specifications that have not changed since are not played again (default: none)
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Number of random calls of each walk
@@ -135,7 +135,7 @@ pub(crate) enum ForgeEnv {
     /// Compose environments from a library of archetypes, without a language model
     ///
     /// Writes OUTPUT/Name.toml for each environment, and what was made and rejected to OUTPUT/composed.jsonl. The same
-    /// seed composes the same environments, and a larger count continues a smaller one: files that are there are kept.
+    /// seed composes the same environments, and a larger count continues a smaller one: existing files are kept.
     Compose {
         /// Seed of all draws
         #[arg(long, default_value_t = 0)]
@@ -150,14 +150,14 @@ pub(crate) enum ForgeEnv {
         #[arg(long, short, value_name = "DIR")]
         output: PathBuf,
     },
-    /// Let a language model write an environment from a description, verify it, and have it revised
+    /// Let a language model write an environment, verify the result, and ask the model to revise it
     ///
     /// A sound environment is written to OUTPUT. Every answer, round and finding is kept in OUTPUT-work, and the same
     /// command goes on where it was stopped, without asking again. The exit code is 0 if the environment is sound.
     New(Box<ForgeNew>),
     /// Write the prompts that `new` uses into a folder, to read and change them
     ///
-    /// Use them with `new --prompts DIR`. A file that is there is kept.
+    /// Use them with `new --prompts DIR`. Existing files are kept.
     Prompts {
         /// Folder to write to
         #[arg(long, short, value_name = "DIR")]

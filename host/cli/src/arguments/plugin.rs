@@ -69,11 +69,12 @@ pub(crate) enum PluginCommand {
         #[command(flatten)]
         bindings: PluginBindings,
     },
-    /// Measure what a call costs on this machine, beside a process for each call
+    /// Measure what a call costs on this machine, and compare it with starting a process for each call
     ///
-    /// Measures calls one after another, calls of which 32 are in flight, and fresh instances without a call. The times
-    /// are those of whole calls: checking the arguments, a fresh instance, the call and reading its result. The process
-    /// that they are compared with is `python3 -I -S -c pass`. A call that fails is not measured: it ends the command.
+    /// Measures three things: calls one after another, calls with 32 in flight, and fresh instances without a call. The
+    /// times are those of whole calls: checking the arguments, a fresh instance, the call and reading its result. The
+    /// process that they are compared with is `python3 -I -S -c pass`. A call that fails is not measured: it ends the
+    /// command.
     Bench {
         /// The plugin's name or alias
         plugin: String,
@@ -107,7 +108,7 @@ pub(crate) enum PluginCommand {
     },
     /// Pin a plugin to its present component in the file given with --config, and open gates to it
     ///
-    /// A file that does not exist is made.
+    /// The file is created if it does not exist.
     Grant {
         /// The plugin's name or alias
         plugin: String,
@@ -115,7 +116,7 @@ pub(crate) enum PluginCommand {
         #[arg(long = "gate", value_name = "GATE")]
         gates: Vec<String>,
     },
-    /// Make a plugin that runs as it is, to begin from
+    /// Make a new plugin: a working example to start from
     New(NewPlugin),
     /// Build a plugin into one file that runs without its folder or an installed interpreter
     ///
@@ -123,7 +124,7 @@ pub(crate) enum PluginCommand {
     /// interpreter, and the file also contains the source. For Rust, `cargo` builds the component first. The result is loaded
     /// once as a test, and then written.
     Build(BuildPlugin),
-    /// Check a plugin before it goes into a plugin directory
+    /// Load one plugin by its path, without a plugin directory, and report what is wrong with it
     Check {
         /// A component, a Python or JavaScript file, or a folder with one
         path: PathBuf,
@@ -177,7 +178,7 @@ pub(crate) struct NewPlugin {
     /// Name of the plugin, and of its folder
     pub(crate) name: String,
     /// Language of the plugin
-    #[arg(long, value_enum, default_value_t = NewLanguage::Python)]
+    #[arg(long, visible_alias = "language", value_enum, default_value_t = NewLanguage::Python)]
     pub(crate) lang: NewLanguage,
     /// Kind of the plugin
     #[arg(long, value_enum, default_value_t = NewKind::Tool)]

@@ -22,13 +22,14 @@ pub(crate) struct Run {
     /// Configuration file; its `[sandbox]` and `[plugins.*]` apply (default: none)
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Limit in milliseconds of CPU time, and separately of virtual time (default: as configured, or 10000)
+    /// Limit of CPU time, and of virtual time, in milliseconds each (default: as configured, or 10000)
     #[arg(long, value_name = "MS", value_parser = RangedU64ValueParser::<u64>::new().range(1..=86_400_000))]
     pub(crate) time_ms: Option<u64>,
     /// Limit of memory, such as 64MiB; at most 4GiB (default: as configured, or 256MiB)
     #[arg(long, value_name = "BYTES", value_parser = memory)]
     pub(crate) memory: Option<u64>,
-    /// Limit of output on each stream, such as 1MiB (default: as configured, or 16MiB)
+    /// Limit of output on each stream, beyond which the program is stopped, such as 1MiB (default: as configured, or
+    /// 16MiB)
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub(crate) output: Option<u64>,
     /// Limit of all files of the program together, such as 32MiB (default: as configured, or 16MiB)

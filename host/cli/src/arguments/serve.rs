@@ -19,7 +19,7 @@ pub(crate) struct Serve {
     /// File with the token that clients must send; needed if other machines can connect
     #[arg(long, value_name = "FILE", conflicts_with = "token_env")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Environment variable with that token
+    /// Environment variable with the token that clients must send
     #[arg(long, value_name = "NAME")]
     pub(crate) token_env: Option<String>,
     /// Host name by which clients reach the service; may be repeated

@@ -15,7 +15,7 @@ use rlf_import::{
 use crate::arguments::{Data, DataCommand, Import};
 use crate::warning::warn;
 
-/// Largest number of bad rows that are printed; the rest are only counted.
+/// Maximum number of bad rows that are printed. The others are only counted.
 const MAX_SHOWN_ERRORS: usize = 20;
 
 pub(crate) fn run(options: &Data) -> anyhow::Result<ExitCode> {
@@ -226,7 +226,7 @@ fn read(import: &Import, options: &Options) -> anyhow::Result<Rows> {
     Ok(rows)
 }
 
-/// Makes step-level samples from the trajectories that a run kept of earlier imported tasks.
+/// Makes step-level samples from a run's trajectories. `files` are the imported tasks that the run was given.
 fn steps_of(files: &[std::path::PathBuf], run: &Path) -> anyhow::Result<Rows> {
     let mut tasks = Vec::new();
     for file in files {

@@ -15,7 +15,7 @@ use crate::display::{interval, name_width, percent};
 use crate::plugins::sources;
 use crate::progress::Progress;
 
-/// Smallest number of tasks whose interval is printed.
+/// Minimum number of tasks for which the interval is printed.
 const MIN_TASKS: usize = 5;
 
 pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
@@ -40,7 +40,7 @@ pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
     let samples = options.samples.unwrap_or(parts.config.eval.samples);
     let chosen = parts.tasks.first(split, count);
     let evaluation = super::runtime()?.block_on(saved.evaluate(split, &chosen, samples, params))?;
-    let users = parts.users(Some(&chosen));
+    let users = parts.users(chosen.iter().map(|numbered| &*numbered.task));
     if options.json {
         let mut json = serde_json::to_value(&evaluation)?;
         if let Some(users) = &users {
@@ -114,7 +114,7 @@ fn print(evaluation: &Evaluation) {
     say!("{:<30} {:>8.3}", "excluded", evaluation.excluded);
 }
 
-/// The confidence interval of a rate, or a dash if it is of too few tasks to say anything.
+/// The confidence interval of a rate, or a dash if there are too few tasks for it to say anything.
 fn interval_by_task(rate: &Rate) -> String {
     if (1..MIN_TASKS).contains(&rate.tasks) {
         return "–".to_owned();

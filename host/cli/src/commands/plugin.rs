@@ -48,8 +48,8 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
     let config = options.config.as_deref();
     let operator = Operator::load(config.filter(|file| !may_be_new || file.exists()))?;
     let identify = |plugin: &str| {
-        let identity = sources.identify(&operator.grants_by_name, plugin);
-        identity.map_err(|problem| anyhow!("{problem}"))
+        let found = sources.identify(&operator.grants_by_name, plugin);
+        found.map_err(|problem| anyhow!("{problem}"))
     };
     if let PluginCommand::Grant { plugin, gates } = command {
         let file = options
@@ -79,8 +79,8 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
                 Err(problem) => {
                     let grants_by_name =
                         BTreeMap::from([(name.clone(), configured.grants.clone())]);
-                    if let Ok(identity) = sources.identify(&grants_by_name, name) {
-                        inspect::refused(&identity, configured, &problem, options.json)?;
+                    if let Ok(found) = sources.identify(&grants_by_name, name) {
+                        inspect::refused(&found, configured, &problem, options.json)?;
                     }
                     bail!("{problem}")
                 }
@@ -176,14 +176,14 @@ fn list(
 ) -> anyhow::Result<ExitCode> {
     let registry = sources.load(&operator.grants_by_name, sandbox, &Progress::new());
     let explained = |problem: &Problem| {
-        let grants = operator.grants_by_name.get(&problem.plugin);
+        let grants = operator.grants_by_name.get(problem.label());
         operator.explained(problem, &grants.cloned().unwrap_or_default())
     };
     // One broken plugin is not a failure; an unreadable plugin directory is.
     let unreadable = registry
         .problems()
         .iter()
-        .find(|problem| problem.plugin == "*");
+        .find(|problem| problem.plugin.is_none());
     if as_json {
         let mut report = registry.report();
         report.problems = report.problems.iter().map(explained).collect();
@@ -218,7 +218,7 @@ fn list(
         for problem in registry.problems().iter().map(explained) {
             say!(
                 "{:<18} {} {}",
-                style(one_line(&problem.plugin)).cyan(),
+                style(one_line(problem.label())).cyan(),
                 style("not loaded:").yellow(),
                 one_line(&problem.what)
             );
@@ -263,8 +263,7 @@ fn find(
     if let Some(plugin) = registry.plugin(name).cloned() {
         return Ok(Ok((registry, plugin)));
     }
-    let about = |problem: &&Problem| [name, "*"].contains(&problem.plugin.as_str());
-    if let Some(problem) = registry.problems().iter().find(about) {
+    if let Some(problem) = registry.problem_of(name) {
         return Ok(Err(operator.explained(problem, &configured.grants)));
     }
     let registry = sources.load(&grants_by_name, sandbox, &Progress::new());

@@ -24,7 +24,7 @@ pub(crate) fn run(options: &Rollout) -> anyhow::Result<ExitCode> {
         temperature: options.temperature,
         ..SamplingParams::default()
     };
-    // The samples of a task are keyed by number, so the samples before the wanted one are drawn too.
+    // A rollout plays a whole group, so the samples before the wanted one are played too.
     let samples = options.sample as usize + 1;
     let group = super::runtime()?.block_on(saved.rollout(split, task, samples, params))?;
     let trajectory = group

@@ -34,11 +34,11 @@ use crate::progress::Progress;
 const TIMED_OUT: u8 = 124;
 /// Exit code if the program could not be run, as with `docker`. Programs hardly ever use it themselves.
 pub(crate) const NOT_RUN: u8 = 125;
-/// Exit code if another limit stopped the program, as of a killed process.
+/// Exit code if another limit stopped the program, the same as that of a killed process.
 const KILLED: u8 = 137;
-/// Exit code after Ctrl-C, as of a process ended by SIGINT.
+/// Exit code after Ctrl-C, the same as that of a process ended by SIGINT.
 const INTERRUPTED: u8 = 130;
-/// Exit code if nobody reads the output any more, as of a process ended by SIGPIPE.
+/// Exit code if nobody reads the output any more, the same as that of a process ended by SIGPIPE.
 const UNREAD: u8 = 141;
 
 /// Larger inputs are refused, unless `--files` allows them.
@@ -223,7 +223,7 @@ fn exit_code(report: &ProgramReport) -> ExitCode {
     })
 }
 
-/// The reason why a program was stopped that had got too little of the machine.
+/// The reason that is shown if a program was stopped because it got too little CPU time.
 fn too_busy(cpu: Duration, deadline_ms: u64) -> String {
     format!(
         "the machine was too busy: the program got {:.1} s of CPU time in {:.1} s (programs.deadline_ms); try again",
@@ -249,8 +249,8 @@ fn language(options: &arguments::Run, from_stdin: bool) -> anyhow::Result<String
     .to_owned())
 }
 
-/// Loads the interpreter, with the grants of the configuration and the limits of the command line. An interpreter that has
-/// one of the packages that the program imports is loaded beside it.
+/// Loads the interpreter, with the grants of the configuration and the limits of the command line. An interpreter that
+/// has one of the packages that the program imports is loaded as well.
 fn interpreter(
     options: &arguments::Run,
     language: &str,
@@ -313,9 +313,7 @@ fn interpreter(
     if let Some(interpreter) = interpreters.get(language) {
         return Ok(interpreter.clone());
     }
-    if let Some(problem) = (registry.problems().iter())
-        .find(|problem| problem.plugin == language || problem.plugin == "*")
-    {
+    if let Some(problem) = registry.problem_of(language) {
         bail!("{problem}");
     }
     let languages: Vec<&str> = interpreters
@@ -335,7 +333,7 @@ fn interpreter(
 
 /// True if a problem only says that a configuration grants something to a plugin that is not installed.
 fn is_absent(problem: &rlf_plugins::problem::Problem) -> bool {
-    problem.plugin != "*" && problem.kind == rlf_plugins::problem::ProblemKind::Grants
+    problem.plugin.is_some() && problem.kind == rlf_plugins::problem::ProblemKind::Grants
 }
 
 /// Reads a file named `PATH` or `PATH=NAME` on the command line, under the name that the program sees.

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use console::style;
 use rlf_run::{RunConfig, RunEnd, RunHistory, RunStart, TrainOptions};
+use rlf_train::metrics::names;
 use rlf_train::run::config_path;
 use serde_json::{Map, Value};
 
@@ -105,7 +106,7 @@ fn learned(path: &Path) -> anyhow::Result<()> {
     let data = RunHistory::read(path)?;
     let moments = data.evaluations("test");
     let moment = |line: &Map<String, Value>| -> String {
-        line.get("moment")
+        line.get(names::MOMENT)
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned()
@@ -123,24 +124,28 @@ fn learned(path: &Path) -> anyhow::Result<()> {
     };
     let kinds = moments
         .iter()
-        .filter_map(|line| line.get("eval/sampled_by_kind")?.as_object())
+        .filter_map(|line| line.get(names::EVAL_SAMPLED_BY_KIND)?.as_object())
         .flat_map(|kinds| kinds.keys().cloned())
         .collect::<BTreeSet<String>>();
-    let names = name_width(kinds.iter());
+    let width = name_width(kinds.iter());
     let row = |name: &str, key: &str, kind: Option<&str>| {
         let cell = |line: &Map<String, Value>| {
             let value = line.get(key);
             let value = kind.map_or(value, |kind| value.and_then(|kinds| kinds.get(kind)));
             percent(value.and_then(Value::as_f64))
         };
-        say!("  {name:<names$}{}", cells(&cell));
+        say!("  {name:<width$}{}", cells(&cell));
     };
     say!("{}", style("success on the test split").bold());
-    say!("  {:<names$}{}", "", cells(&moment));
-    row("greedy", "eval/greedy", None);
-    row("sampled", "eval/sampled", None);
+    say!("  {:<width$}{}", "", cells(&moment));
+    row("greedy", names::EVAL_GREEDY, None);
+    row("sampled", names::EVAL_SAMPLED, None);
     for kind in &kinds {
-        row(&format!("  {kind}"), "eval/sampled_by_kind", Some(kind));
+        row(
+            &format!("  {kind}"),
+            names::EVAL_SAMPLED_BY_KIND,
+            Some(kind),
+        );
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 use rlf_run::RunHistory;
+use rlf_train::metrics::names;
 use serde_json::{Map, Value};
 
 use super::chart::{Series, css_colour, svg};
@@ -58,15 +59,15 @@ pub(crate) fn html(run: &RunHistory) -> anyhow::Result<String> {
 fn length(run: &RunHistory) -> String {
     let last = |phase| {
         run.phase(phase)
-            .filter(|line| line.contains_key("loss"))
-            .filter_map(|line| line.get("step").and_then(Value::as_u64))
+            .filter(|line| line.contains_key(names::LOSS))
+            .filter_map(|line| line.get(names::STEP).and_then(Value::as_u64))
             .max()
             .map_or_else(|| "no".into(), |step: u64| step.to_string())
     };
     let seconds = run
         .lines
         .iter()
-        .filter_map(|line| line.get("elapsed_s").and_then(Value::as_f64))
+        .filter_map(|line| line.get(names::ELAPSED_S).and_then(Value::as_f64))
         .fold(0.0, f64::max);
     format!(
         "{} SFT steps, {} RL steps, {seconds:.0} s",
@@ -84,27 +85,30 @@ fn success(run: &RunHistory) -> anyhow::Result<Markup> {
     let test = run.evaluations("test");
     let mut kinds: Vec<&String> = test
         .iter()
-        .filter_map(|line| line.get("eval/sampled_by_kind").and_then(Value::as_object))
+        .filter_map(|line| {
+            line.get(names::EVAL_SAMPLED_BY_KIND)
+                .and_then(Value::as_object)
+        })
         .flat_map(Map::keys)
         .collect();
     kinds.sort();
     kinds.dedup();
     let moment = |line: &Map<String, Value>| {
-        line.get("moment")
+        line.get(names::MOMENT)
             .and_then(Value::as_str)
             .unwrap_or("evaluation")
             .to_owned()
     };
     let number = |line: &Map<String, Value>, key: &str| line.get(key).and_then(Value::as_f64);
     let by_kind = |line: &Map<String, Value>, kind: &str| {
-        line.get("eval/sampled_by_kind")
+        line.get(names::EVAL_SAMPLED_BY_KIND)
             .and_then(|kinds| kinds.get(kind))
             .and_then(Value::as_f64)
     };
     let validation = run.evaluations("validation");
     // RL's curve begins at the end of SFT.
-    let step = |line: &Map<String, Value>| match line.get("phase").and_then(Value::as_str) {
-        Some("rl") => number(line, "step"),
+    let step = |line: &Map<String, Value>| match line.get(names::PHASE).and_then(Value::as_str) {
+        Some("rl") => number(line, names::STEP),
         _ => Some(0.0),
     };
     let line = |key: &str, name: &str| Series {
@@ -115,8 +119,8 @@ fn success(run: &RunHistory) -> anyhow::Result<Markup> {
             .collect(),
     };
     let curves = [
-        line("eval/sampled", "sampled"),
-        line("eval/greedy", "greedy"),
+        line(names::EVAL_SAMPLED, "sampled"),
+        line(names::EVAL_GREEDY, "greedy"),
     ];
     Ok(markup! {
         h2 { "Success on the test split" }
@@ -125,13 +129,13 @@ fn success(run: &RunHistory) -> anyhow::Result<Markup> {
             table {
                 thead { tr { th { } @for line in &test { th { (moment(line)) } } } }
                 tbody {
-                    tr { td { "greedy" } @for line in &test { td { (percent(number(line, "eval/greedy"))) } } }
+                    tr { td { "greedy" } @for line in &test { td { (percent(number(line, names::EVAL_GREEDY))) } } }
                     tr {
                         td { "sampled" }
                         @for line in &test {
                             td {
-                                (percent(number(line, "eval/sampled")))
-                                @if let (Some(low), Some(high)) = (number(line, "eval/sampled_low"), number(line, "eval/sampled_high")) {
+                                (percent(number(line, names::EVAL_SAMPLED)))
+                                @if let (Some(low), Some(high)) = (number(line, names::EVAL_SAMPLED_LOW), number(line, names::EVAL_SAMPLED_HIGH)) {
                                     " " span .muted { "[" (percent(Some(low))) ", " (percent(Some(high))) "]" }
                                 }
                             }
@@ -173,7 +177,7 @@ fn figure(
 fn curves(run: &RunHistory, phase: &str, title: &str) -> anyhow::Result<Markup> {
     let mut drawn = Vec::new();
     for key in run.numeric_keys(phase) {
-        if key.starts_with("eval/") {
+        if key.starts_with(names::EVAL) {
             continue;
         }
         let series = series(run, phase, &key);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::AskError;
 
-/// Bytes that are counted as one token where nobody has counted. Most tokenizers need fewer tokens for English and code.
+/// Number of bytes that an estimate counts as one token. Most tokenizers need fewer tokens for English and code.
 const BYTES_OF_A_TOKEN: usize = 3;
 
 /// An estimate of the tokens of a text: one for every three bytes, which is more than most tokenizers need.
@@ -42,7 +42,7 @@ pub struct Spent {
     pub prompt_tokens: u64,
     /// Tokens of answers.
     pub answer_tokens: u64,
-    /// Seconds until the answers were there.
+    /// Seconds until the answers arrived.
     pub seconds: f64,
 }
 
@@ -52,7 +52,7 @@ impl Spent {
         self.prompt_tokens + self.answer_tokens
     }
 
-    /// Adds more of it.
+    /// Adds what other answers took.
     pub fn add(&mut self, more: &Self) {
         self.answers += more.answers;
         self.prompt_tokens += more.prompt_tokens;
@@ -82,7 +82,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// The cost of so many tokens of questions and answers.
+    /// The cost of these numbers of tokens of questions and answers.
     pub fn cost(&self, prompt_tokens: u64, answer_tokens: u64) -> f64 {
         (prompt_tokens as f64 * self.prompt + answer_tokens as f64 * self.answer) / 1e6
     }
@@ -91,13 +91,13 @@ impl Price {
 /// A number of questions with their tokens, estimated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Total {
-    /// Questions.
+    /// Number of questions.
     pub questions: u64,
     /// Tokens of questions.
     pub prompt_tokens: u64,
     /// Tokens of answers.
     pub answer_tokens: u64,
-    /// Their price, if prices are known.
+    /// The price of these tokens, if prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
@@ -108,7 +108,7 @@ impl Total {
         self.prompt_tokens + self.answer_tokens
     }
 
-    /// The same with its price.
+    /// The total with its price.
     #[must_use]
     pub fn priced(self, price: Option<Price>) -> Self {
         let cost = price.map(|price| price.cost(self.prompt_tokens, self.answer_tokens));
@@ -135,11 +135,11 @@ pub struct Account {
 #[derive(Debug, Default)]
 struct Kept {
     spent: Spent,
-    /// Tokens that questions on their way may take.
+    /// Tokens that are reserved for questions in flight.
     reserved: u64,
 }
 
-/// The tokens that a question on its way may take. They are free again when it is dropped.
+/// The tokens that are reserved for a question in flight. They are free again when it is dropped.
 #[derive(Debug)]
 pub(super) struct Reserved<'a> {
     account: &'a Account,
@@ -171,7 +171,7 @@ impl Account {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time that is left. All of it before the first question.
+    /// The time that is left: before the first question, the whole limit.
     pub fn time_left(&self) -> Duration {
         let spent = self.begun.get().map(Instant::elapsed);
         self.limits.time.saturating_sub(spent.unwrap_or_default())
@@ -182,7 +182,7 @@ impl Account {
         self.lock().spent.add(more);
     }
 
-    /// Reserves the tokens of the next question. Refuses one that could go beyond a limit.
+    /// Reserves the tokens of the next question. Refuses a question that could go beyond a limit.
     pub(super) fn admit(&self, stage: &str, next: u64) -> Result<Reserved<'_>, AskError> {
         if self.time_left().is_zero() {
             return Err(self.out_of_time(stage));

@@ -24,7 +24,7 @@ pub struct Answer {
     pub model: String,
     /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Seconds until it was there.
+    /// Seconds until the answer arrived.
     pub seconds: f64,
     /// Tokens of question and answer.
     pub usage: Usage,
@@ -69,7 +69,7 @@ impl Answers {
         self.folder.join(format!("{stage}-{digits}.json"))
     }
 
-    /// The answer of an identity, if it is there.
+    /// The stored answer with this identity, if there is one.
     pub(super) fn get(&self, stage: &str, identity: &str) -> Result<Option<Answer>, AskError> {
         let path = self.file(stage, identity);
         let cannot = |source| disk("read", &path, source);

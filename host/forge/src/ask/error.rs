@@ -17,13 +17,13 @@ impl Unusable {
         Self(why.into())
     }
 
-    /// The reason of an answer that the limit of tokens cut short.
+    /// The reason why an answer that was cut short by the limit of tokens cannot be used.
     pub(super) fn after_cut(self) -> Self {
         Self(format!("{self} (it was cut at `max_tokens`; be shorter)"))
     }
 }
 
-/// The reason why a question has no answer. Answers from before it are on disk.
+/// The reason why a question has no answer. Earlier answers are kept on disk.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// The endpoint gave none.
@@ -53,9 +53,9 @@ pub enum AskError {
     OutOfTokens {
         /// The stage.
         stage: String,
-        /// Most tokens.
+        /// The limit, in tokens.
         limit: u64,
-        /// Tokens spent, and those that questions on their way may take.
+        /// Tokens spent, and tokens reserved for questions in flight.
         spent: u64,
         /// Tokens that the next question and its longest answer may take.
         next: u64,
@@ -65,7 +65,7 @@ pub enum AskError {
     OutOfTime {
         /// The stage.
         stage: String,
-        /// Most time.
+        /// The limit of time.
         limit: Duration,
     },
     /// An answer on disk cannot be read, or a new one cannot be written.

@@ -53,7 +53,8 @@ pub fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// The longest block in one of these languages, or else the longest of those that name none. Without any, the whole text.
+/// The longest block in one of these languages, or else the longest block without a language. Without any block, the
+/// whole text.
 pub fn block<'t>(text: &'t str, languages: &[&str]) -> &'t str {
     let all = blocks(text);
     let longest = |wanted: &dyn Fn(&Block<'_>) -> bool| {
@@ -72,8 +73,8 @@ pub fn block<'t>(text: &'t str, languages: &[&str]) -> &'t str {
         .unwrap_or(if all.is_empty() { text } else { "" })
 }
 
-/// The JSON in an answer: a block, the whole answer, or an object among words, from the first `{` to the last `}`. All
-/// questions ask for objects, and words may have `[1]`.
+/// The JSON in an answer: a block, the whole answer, or an object among words, from the first `{` to the last `}`.
+/// Arrays are not looked for: all questions ask for objects, and the words around an object may contain `[1]`.
 pub fn json(text: &str) -> Result<Value, Unusable> {
     let block = block(text, &["json", "jsonc", "json5"]);
     let inside = if block.trim().is_empty() { text } else { block };

@@ -7,13 +7,13 @@ use serde_json::json;
 /// A model that answers messages.
 #[async_trait]
 pub trait Model: Send + Sync {
-    /// Everything beside the question that an answer depends on: the model's name, the temperature.
+    /// Everything that an answer depends on besides the question: the model's name, the temperature.
     fn identity(&self) -> String;
 
-    /// The longest answer in tokens. 0 if there is no limit.
+    /// Maximum length of an answer, in tokens. 0 if there is no limit.
     fn max_answer_tokens(&self) -> u64;
 
-    /// Answers. The same seed may give the same answer.
+    /// Answers the messages. The same seed may give the same answer.
     async fn answer(
         &self,
         messages: &[ChatMessage],
@@ -23,7 +23,7 @@ pub trait Model: Send + Sync {
 
 #[async_trait]
 impl Model for Endpoint {
-    /// The address is not part of it: a model may move.
+    /// The model and its settings. The address is left out, because a model may move.
     fn identity(&self) -> String {
         let config = self.config();
         json!({

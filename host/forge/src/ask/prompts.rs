@@ -12,13 +12,13 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
 
 /// Extension of the files.
 const EXTENSION: &str = "txt";
-/// Most steps of a template, so that a loop of it ends.
+/// Maximum number of steps of rendering a template, so that an endless loop ends.
 const FUEL: u64 = 1_000_000;
 
 /// A prompt that is shipped.
 #[derive(Debug, Clone, Copy)]
 pub struct Shipped {
-    /// Its name. Its file is called `NAME.txt`.
+    /// Name of the prompt. Its file is called `NAME.txt`.
     pub name: &'static str,
     /// Its text.
     pub text: &'static str,
@@ -41,7 +41,7 @@ pub enum PromptError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file is no prompt of the set.
+    /// A file is not a prompt of the set.
     #[error("{}: there is no prompt of this name; there are: {known}", path.display())]
     NoSuchPrompt {
         /// The file.
@@ -75,12 +75,12 @@ pub enum PromptError {
 #[derive(Debug)]
 pub struct Prompts {
     templates: Environment<'static>,
-    /// The file of each, or its name if it is shipped.
+    /// The file of each prompt, or the prompt's name if it is shipped.
     origins: BTreeMap<&'static str, String>,
 }
 
 impl Prompts {
-    /// The shipped prompts. In their place those that a folder has, if one is given.
+    /// Loads the shipped prompts. Prompts in `folder`, if one is given, replace the shipped ones of the same name.
     pub fn load(set: &'static [Shipped], folder: Option<&Path>) -> Result<Self, PromptError> {
         let mut templates = Environment::new();
         templates.set_auto_escape_callback(|_| AutoEscape::None);
@@ -153,7 +153,7 @@ impl Prompts {
     }
 }
 
-/// Writes the shipped prompts into a folder, and returns the files. A file that is there is kept and not returned.
+/// Writes the shipped prompts into a folder, and returns the files. Existing files are kept and not returned.
 pub fn write_to(set: &[Shipped], folder: &Path) -> Result<Vec<PathBuf>, PromptError> {
     fs::create_dir_all(folder).map_err(|source| io_error("make", folder, source))?;
     let mut written = Vec::new();

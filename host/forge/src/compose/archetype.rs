@@ -104,10 +104,10 @@ pub(super) struct EntityTemplate {
     #[serde(default, rename = "if")]
     pub(super) condition: String,
     pub(super) role: String,
-    /// The field that people know one of them by.
+    /// The field by which people know an entity, such as its name.
     pub(super) label: Option<String>,
     pub(super) description: String,
-    /// Numbers of them in the scenarios simple, medium, complex and boundary.
+    /// Numbers of entities in the scenarios simple, medium, complex and boundary.
     pub(super) counts: [Count; 4],
     pub(super) fields: Vec<Table>,
     /// Generators of fields in the scenario boundary.

@@ -114,7 +114,7 @@ pub(super) struct Business {
     pub(super) categories: Vec<String>,
     #[serde(default)]
     pub(super) units: Vec<String>,
-    /// The least and the highest price.
+    /// The lowest and the highest price.
     #[serde(default)]
     pub(super) prices: Option<(i64, i64)>,
     #[serde(default)]

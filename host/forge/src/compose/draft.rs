@@ -27,7 +27,7 @@ pub(super) struct DraftEntity {
     pub(super) role: String,
     pub(super) entity: Entity,
     pub(super) label: Option<String>,
-    /// Expressions of fields of new ones.
+    /// Initial values of fields of new entities, as expressions.
     pub(super) initial: BTreeMap<String, String>,
     pub(super) counts: [Count; 4],
     pub(super) boundary: BTreeMap<String, Generator>,
@@ -77,7 +77,7 @@ impl Draft<'_> {
         Ok(read)
     }
 
-    /// Reads fields: what `initial` says of them goes to the entity.
+    /// Reads fields. An expression in `initial` goes to the entity.
     pub(super) fn add_fields(
         &self,
         archetype: &Archetype,

@@ -6,18 +6,18 @@ use serde::Serialize;
 
 use super::{Check, Composition};
 
-/// The least, the quartiles and the most of something.
+/// The minimum, the quartiles and the maximum of some numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// The least.
+    /// The minimum.
     pub least: f64,
-    /// A quarter is at most this.
+    /// The lower quartile: a quarter of the numbers are at most this.
     pub lower: f64,
-    /// Half is at most this.
+    /// The median: half of the numbers are at most this.
     pub median: f64,
-    /// Three quarters are at most this.
+    /// The upper quartile: three quarters of the numbers are at most this.
     pub upper: f64,
-    /// The most.
+    /// The maximum.
     pub most: f64,
 }
 
@@ -46,17 +46,17 @@ pub struct Figures {
     pub environments: usize,
     /// Number of tools of all environments.
     pub tools: usize,
-    /// Tools of an environment.
+    /// Number of tools per environment.
     pub tools_each: Option<Spread>,
-    /// Environments by domain.
+    /// Number of environments by domain.
     pub domains: BTreeMap<String, usize>,
-    /// Environments by archetype that they are made of.
+    /// Number of environments by archetype.
     pub archetypes: BTreeMap<String, usize>,
     /// Number of different structures.
     pub structures: usize,
     /// Distance from each environment to the one nearest to it, as [`super::structure`] measures it.
     pub nearest: Option<Spread>,
-    /// Rejected candidates by the check that they failed.
+    /// Number of rejected candidates by the check that they failed.
     pub rejected: BTreeMap<Check, usize>,
 }
 

@@ -71,7 +71,7 @@ impl Inventor {
         pieces[self.key.below(self.next, pieces.len() as u64) as usize]
     }
 
-    /// A new word of at least so many syllables.
+    /// A new word of at least this many syllables.
     pub(crate) fn word(&mut self, syllables: usize) -> String {
         let mut word = String::new();
         loop {
@@ -87,7 +87,7 @@ impl Inventor {
         }
     }
 
-    /// A name of one or two words.
+    /// Invents a name of one or two words.
     fn name(&mut self) -> String {
         let first = capitalised(&self.word(2));
         self.next += 1;

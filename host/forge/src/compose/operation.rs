@@ -238,7 +238,8 @@ fn existing(
     Ok(kept)
 }
 
-/// Fills in the names of operations in messages. What follows a semicolon is left out if it names one that is not there.
+/// Fills in the names of operations in messages. The part of a message after a semicolon is left out if it names an
+/// operation that the environment lacks.
 pub(super) fn name_operations(draft: &Draft<'_>, operations: &mut [Operation]) {
     let names: BTreeSet<String> = operations
         .iter()

@@ -135,7 +135,7 @@ impl Inputs {
         }))
     }
 
-    /// Suspended persons begin nothing new.
+    /// Adds the condition that persons are not suspended: suspended persons begin nothing new.
     fn gate(&mut self, draft: &Draft<'_>) -> Result<(), TemplateError> {
         if !draft.plan.flags.has("people", "suspend") {
             return Ok(());

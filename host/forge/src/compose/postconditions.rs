@@ -90,7 +90,7 @@ impl Promises<'_> {
         !identifiers(source).any(|name| self.changed.contains(name))
     }
 
-    /// The conditions held before the effects.
+    /// Adds the promise that the operation's conditions held before its effects.
     fn conditions(&mut self, operation: &Operation) {
         let mut before = None;
         for (index, condition) in operation.preconditions.iter().enumerate() {
@@ -158,8 +158,8 @@ impl Promises<'_> {
         Some(format!("{}.all({}, {require})", each.of, each.name))
     }
 
-    /// The fields of an entity have the values that an effect gives them. A value that cannot be computed afterwards is
-    /// computed before, or left out unless `before` allows it.
+    /// Adds the promise that the fields of an entity have the values that an effect gives them. A value that cannot be
+    /// computed afterwards is computed before the effects if `before` allows that, and is otherwise left out.
     fn fields(
         &mut self,
         entity: &str,

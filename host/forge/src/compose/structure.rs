@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use rlf_specification::Specification;
 use rlf_specification::model::{Binding, Effect, Field, Operation, Type};
 
-/// Least distance from an environment to every earlier one.
+/// Minimum distance from an environment to every earlier one.
 pub const MIN_DISTANCE: f64 = 0.1;
 /// Rounds of colour refinement.
 const ROUNDS: usize = 3;
@@ -131,7 +131,7 @@ pub fn nearest<'a>(
     distances.min_by(|one, other| one.1.total_cmp(&other.1))
 }
 
-/// Entities without their names.
+/// The colours of entities in colour refinement: what is known of them without their names.
 struct Colours {
     entities: BTreeMap<String, String>,
     collections: BTreeMap<String, String>,

@@ -60,7 +60,7 @@ fn identifier(text: &str) -> String {
     text.to_lowercase().replace([' ', '-'], "_")
 }
 
-/// A sentence's beginning.
+/// The text with a capital first letter, as at the beginning of a sentence.
 pub(super) fn capitalised(text: &str) -> String {
     let mut characters = text.chars();
     match characters.next() {
@@ -69,7 +69,7 @@ pub(super) fn capitalised(text: &str) -> String {
     }
 }
 
-/// A list in a sentence.
+/// Joins words to a list in a sentence: `a, b and c`.
 pub(super) fn enumerated(words: &[String]) -> String {
     match words {
         [] => String::new(),

@@ -13,7 +13,7 @@ use super::tasks::{CountryTasks, Stage};
 pub struct Leak {
     /// The task, or the row of the table.
     pub place: String,
-    /// The text that has the name.
+    /// The text that contains the name.
     pub text: String,
     /// The name.
     pub name: String,
@@ -37,7 +37,7 @@ pub struct RareToken {
     pub written: bool,
     /// Number of times that training had it in that role.
     pub count: u64,
-    /// A held-out task that needs it.
+    /// A held-out task that needs the token.
     pub task: String,
 }
 

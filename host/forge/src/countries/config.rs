@@ -79,7 +79,7 @@ pub struct CountriesConfig {
     pub sft: KindShares,
     /// Kinds in reinforcement learning, which has no demonstration, only the reward. Mostly those not mastered yet.
     pub rl: KindShares,
-    /// Kinds in validation and test.
+    /// Shares of the kinds of question in validation and test.
     pub eval: KindShares,
 }
 
@@ -145,7 +145,7 @@ pub enum CountriesConfigError {
         key: &'static str,
         /// The configured value.
         value: String,
-        /// The largest allowed.
+        /// The maximum that is allowed.
         most: &'static str,
     },
     /// A split without enough countries to ask about.
@@ -165,7 +165,7 @@ pub enum CountriesConfigError {
     ManyGenerated {
         /// The configured value.
         generated: usize,
-        /// The most allowed.
+        /// The maximum that is allowed.
         most: usize,
     },
     /// Too few made-up countries to train on.
@@ -175,7 +175,7 @@ pub enum CountriesConfigError {
     FewGenerated {
         /// The configured value.
         generated: usize,
-        /// The least allowed.
+        /// The minimum that is allowed.
         least: usize,
     },
 }

@@ -69,13 +69,13 @@ pub enum DemonstrationError {
     /// The task does not belong to this generator.
     #[error("task `{id}` was not made by this generator: ids look like `facts/train/sft/0`")]
     UnknownTask {
-        /// Its id.
+        /// The task's id.
         id: String,
     },
     /// A demonstration of a held-out task would show the answer to a test question.
     #[error("task `{id}` is held out: there are no demonstrations of it")]
     HeldOut {
-        /// Its id.
+        /// The task's id.
         id: String,
     },
     /// Every call of the last turn has one observation.

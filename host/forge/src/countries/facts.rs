@@ -25,7 +25,7 @@ pub struct Country {
 /// The reason why the shipped table of countries cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CountryTableError {
-    /// The first line that is not a comment.
+    /// The first line that is not a comment does not name the right columns.
     #[error("countries.csv: the columns must be `{HEADER}`")]
     Header,
     /// A row that cannot be read.

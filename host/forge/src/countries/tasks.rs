@@ -63,7 +63,7 @@ pub struct CountryTasks {
     pools: [Pool; 3],
 }
 
-/// Least number of countries with a neighbour that a split needs.
+/// Minimum number of countries with a neighbour that a split needs.
 const MIN_COUNTRIES: usize = 4;
 
 impl CountryTasks {

@@ -42,7 +42,7 @@ pub enum Reason {
     },
     /// Both are enumerations of the same two or more values: the type alone says what they mean.
     Type,
-    /// Their types fit, and their names and descriptions are similar.
+    /// The types of output and input fit, and their names and descriptions are similar.
     Similarity {
         /// The score, not below the threshold.
         score: f64,

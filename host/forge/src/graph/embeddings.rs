@@ -18,9 +18,9 @@ use super::Tool;
 use super::similarity::{Score, Similarity, Wording};
 use crate::ask::tokens_of;
 
-/// Most texts of one request.
+/// Maximum number of texts of one request.
 const BATCH: usize = 32;
-/// Most bytes of a text; the rest of a longer one is not embedded.
+/// Maximum number of bytes of a text that are embedded. The rest of a longer text is left out.
 const MAX_TEXT_BYTES: usize = 8_192;
 
 /// A model that embeds texts.
@@ -38,7 +38,7 @@ pub trait Embedder: Send + Sync {
 
 #[async_trait]
 impl Embedder for Endpoint {
-    /// The address is not part of it: a model may move.
+    /// The model and its settings. The address is left out, because a model may move.
     fn identity(&self) -> String {
         let config = self.config();
         json!({ "model": config.model, "extra": config.extra }).to_string()
@@ -53,7 +53,7 @@ impl Embedder for Endpoint {
     }
 }
 
-/// The reason why there are no embeddings. Those that arrived before it are on disk.
+/// The reason why there are no embeddings. Embeddings that arrived before the failure are on disk.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
     /// The endpoint gave none.
@@ -112,7 +112,7 @@ impl Missing {
 /// Compares inputs and outputs by the cosine of their embeddings; a negative one counts as 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embeddings {
-    /// The smallest score that makes an edge.
+    /// Minimum score of an edge.
     pub threshold: f64,
     model: String,
     digest: String,
@@ -123,8 +123,9 @@ impl Embeddings {
     /// The default threshold, which EnvFactory uses.
     pub const THRESHOLD: f64 = 0.85;
 
-    /// The embeddings of all inputs and outputs of these tools: from disk, and from the endpoint those that are not there.
-    /// Each answer is written to disk at once. More than `max_tokens` tokens are not asked for.
+    /// Returns the embeddings of all inputs and outputs of these tools. The endpoint is asked for those that are not on
+    /// disk, and each of its answers is written to disk at once. Fails if it would have to embed more than `max_tokens`
+    /// tokens.
     pub async fn fetch(
         tools: &[Tool],
         embedder: &dyn Embedder,

@@ -9,7 +9,7 @@ use super::{FromUser, Input, Output, Tool, ValueType};
 /// Last words of names of keys. The user does not know a key unless somebody declares it.
 pub const KEY_WORDS: [&str; 7] = ["id", "identifier", "key", "uuid", "guid", "token", "handle"];
 
-/// Largest number of `$ref` that are followed for one schema.
+/// Maximum number of `$ref` that are followed for one schema.
 const MAX_REFERENCES: usize = 8;
 
 /// The tool of a definition. Without an output schema it has no outputs.

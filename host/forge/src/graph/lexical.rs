@@ -30,13 +30,13 @@ const STOP_WORDS: [&str; 33] = [
 /// the singular, and without stop words in descriptions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lexical {
-    /// The smallest score that makes an edge.
+    /// Minimum score of an edge.
     pub threshold: f64,
 }
 
 impl Lexical {
     /// The default threshold. On the shipped examples, read as JSON schemas in which keys are plain text, it finds the
-    /// pairs of outputs and inputs that mean the same with the highest F1; docs/forge.md has the table.
+    /// pairs of outputs and inputs that mean the same with the highest F1; docs/forge-results.md has the table.
     pub const THRESHOLD: f64 = 0.85;
 }
 

@@ -12,7 +12,7 @@ use layout::Layout;
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
 
-/// Nothing is loaded from anywhere.
+/// The content security policy of the page: nothing is loaded from anywhere.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 impl ToolGraph {

@@ -15,7 +15,7 @@ pub struct Wording<'a> {
 }
 
 impl Wording<'_> {
-    /// All of it in one text, as EnvFactory embeds it: `name (type): description`.
+    /// The whole wording as one text, as EnvFactory embeds it: `name (type): description`.
     pub fn text(&self) -> String {
         format!("{} ({}): {}", self.name, self.kind, self.description)
     }
@@ -29,7 +29,7 @@ pub trait Similarity {
     /// Name of the measure in reports.
     fn name(&self) -> &str;
 
-    /// The smallest score that makes an edge.
+    /// Minimum score of an edge.
     fn threshold(&self) -> f64;
 
     /// Everything else that the scores depend on, such as a model, for the graph's record. Default: nothing.

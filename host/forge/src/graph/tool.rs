@@ -38,7 +38,7 @@ pub struct Input {
     pub description: String,
     /// True if it must be given.
     pub required: bool,
-    /// Says if the user can provide it, and by what.
+    /// The reason why the user can provide the input, if the user can.
     pub from_user: Option<FromUser>,
 }
 

@@ -5,8 +5,8 @@ use std::fmt;
 use rlf_specification::model::Type;
 use serde::{Deserialize, Serialize};
 
-/// The type of an input or output of any tool. It is wider than a specification's [`Type`]: a JSON schema can say that a
-/// value is an object, or nothing at all. Its keys name their environment.
+/// The type of an input or output of any tool. It is wider than a specification's [`Type`]: a JSON schema can say that
+/// a value is an object, or nothing at all. A key names its environment, too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ValueType {

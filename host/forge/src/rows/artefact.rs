@@ -44,7 +44,7 @@ impl Header {
 pub enum Line<T> {
     /// An item that passed.
     Item(T),
-    /// An item that did not.
+    /// An item that did not pass.
     Rejected(Rejection),
 }
 
@@ -58,7 +58,7 @@ impl<T> Line<T> {
     }
 }
 
-/// The header of an artefact. None if there is no file, or its first line is no header.
+/// The header of an artefact. None if there is no file, or if its first line is not a header.
 pub(crate) fn header(path: &Path) -> Option<Header> {
     let mut first = String::new();
     BufReader::new(File::open(path).ok()?)
@@ -125,7 +125,7 @@ pub(crate) fn raw_items(
     }))
 }
 
-/// Writes an artefact whole: a run that is interrupted leaves the old one, or none.
+/// Writes a whole artefact at once. An interrupted run leaves the old artefact, or none.
 pub(crate) fn write<T: Serialize>(
     path: &Path,
     header: &Header,

@@ -21,7 +21,7 @@ use super::options::{Complexity, MAX_TOOLS, RowOptions};
 use super::question::{Question, Work};
 use super::tool_names::identifier;
 
-/// Number of records from which a tool gets no further ones.
+/// Number of records from which on a tool gets no further records.
 const MAX_RECORDS: usize = 12;
 
 /// Makes the tools of a question as complex as asked for.
@@ -64,7 +64,7 @@ pub fn scale(toolset: Toolset, facts: &Facts, options: &RowOptions) -> Toolset {
     shuffled(question, documents, uses, key.named("order"))
 }
 
-/// The tools in an order that says nothing.
+/// Puts the tools into a random order, so that the order says nothing.
 fn shuffled(question: Question, documents: Vec<Document>, uses: Vec<usize>, key: Key) -> Toolset {
     let mut order: Vec<usize> = (0..documents.len()).collect();
     key.shuffle(&mut order);
@@ -90,7 +90,7 @@ impl Scaling<'_> {
         self.complexity == Complexity::Published
     }
 
-    /// Number of distractors for a question that has so many tools.
+    /// Number of distractors for a question that has this many tools.
     fn distractor_count(&self, tools: usize, key: Key) -> usize {
         if !self.is_published() {
             return between(key, 1, 3);
@@ -135,8 +135,8 @@ impl Scaling<'_> {
         }
     }
 
-    /// Adds further attributes of the same kind, with what is known of the same subjects. No such value could be taken
-    /// for a sub-answer.
+    /// Adds further attributes to a tool, with the facts about its subjects. Leaves out values that could be taken for
+    /// a sub-answer.
     fn add_attributes(&self, document: &mut Document, key: Key) {
         let Function::Lookup(table) = &mut document.function else {
             return;
@@ -291,7 +291,7 @@ fn rename(document: &mut Document, key: Key, taken: &mut BTreeSet<String>) {
     }
 }
 
-/// A description as long as the published ones.
+/// Makes a description as long as the published ones.
 fn described(document: &Document, key: Key) -> String {
     let begins = [
         "An advanced tool designed to",

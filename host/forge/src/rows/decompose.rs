@@ -74,7 +74,7 @@ pub fn decompose(facts: &Facts, options: &RowOptions, index: usize) -> Result<Qu
     Err(why)
 }
 
-/// The finding that a question states one of its answers, or that an answer is found anywhere.
+/// Returns a finding if the question states one of its answers, or if an answer is so short that most texts contain it.
 pub(crate) fn trivial(question: &Question) -> Option<Finding> {
     let said = plain(&question.question);
     let answers = question.steps.iter().map(|step| &step.answer);
@@ -89,7 +89,8 @@ struct Draft<'a> {
     facts: &'a Facts,
     split: Split,
     max_calls: usize,
-    /// The key of what all attempts share, so that long chains are not given up for short ones.
+    /// Key of the draws of the question's shape, such as the length of its chain. All attempts use the same, so that a
+    /// retry never takes a shorter chain.
     shape: Key,
     key: Key,
 }

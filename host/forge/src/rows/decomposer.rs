@@ -1,10 +1,10 @@
 //! Questions decomposed by a language model, as FTRL decomposes them: stage 1 for questions that a file gives without
 //! steps.
 //!
-//! The model answers with steps in the form in which a file has them. Its answer goes back to it, with the reason, as long
-//! as it is no JSON of this form; as a step refers to what is not before it, looks up what the question does not name, or
-//! computes wrongly; or as the question's own answer is not what the steps lead to. Later stages treat a model's steps as
-//! all others, so verification by execution has the last word.
+//! The model answers with steps in the form in which a file has them. An answer goes back to the model, with the
+//! reason, in three cases: it is not JSON of this form; a step refers to something that is not before it, looks up
+//! something that the question does not name, or computes wrongly; or the steps do not lead to the question's own
+//! answer. Later stages treat a model's steps like all others, so verification by execution has the last word.
 
 mod checks;
 
@@ -27,7 +27,7 @@ use crate::ask::{self, AskError, Asker, Total, Unusable, schema_of};
 
 /// Name of the stage in the names of answers, and of its prompt.
 const STAGE: &str = "decompose";
-/// Questions that are asked side by side. Each reserves the tokens of the longest answer.
+/// Number of questions that are in flight at once. Each reserves the tokens of the longest answer.
 const SIDE_BY_SIDE: usize = 4;
 /// Tokens of a typical answer.
 const ANSWER: u64 = 400;
@@ -69,7 +69,7 @@ pub struct Decomposer<'a> {
 }
 
 impl Decomposer<'_> {
-    /// A hash of everything that the steps depend on, beside the questions.
+    /// A hash of everything that the steps depend on, besides the questions.
     pub(crate) fn identity(&self, options: &RowOptions) -> Result<String, RowsError> {
         let model = self.asker.model.identity();
         let seed = self.asker.seed.to_string();
@@ -79,8 +79,8 @@ impl Decomposer<'_> {
         Ok(artefact::key(&parts))
     }
 
-    /// All questions, in order, each with its steps or the reason why it cannot be used. If a question has no answer, no
-    /// further one is asked; the answers on their way are waited for and kept.
+    /// Asks for steps. Returns all questions, in order, each with its steps or the reason why it cannot be used. If a
+    /// question has no answer, no further one is asked. Answers to questions in flight are waited for and kept.
     pub(crate) async fn questions(
         &self,
         given: &[Given],
@@ -148,9 +148,9 @@ fn asked(
 /// An estimate of the tokens for the questions of a file that have no steps. Answers on disk cost nothing again.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
-    /// If the first answer to each question can be used.
+    /// The estimate if the first answer to each question can be used.
     pub least: Total,
-    /// If only the last attempt at each question can be used.
+    /// The estimate if only the last attempt at each question can be used.
     pub most: Total,
     /// The first question as it would be sent.
     #[serde(skip)]

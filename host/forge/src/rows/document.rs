@@ -40,9 +40,9 @@ pub struct Document {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Function {
-    /// It looks up records.
+    /// The tool looks up records.
     Lookup(Table),
-    /// It computes with numbers.
+    /// The tool computes with numbers.
     Calculate,
 }
 
@@ -62,9 +62,9 @@ pub struct Table {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attribute {
-    /// Identifier, as in arguments.
+    /// Identifier of the attribute, as in arguments.
     pub name: String,
-    /// Without a subject: `the mayor of a city`.
+    /// The thing that is found, without a subject: `the mayor of a city`.
     pub about: String,
     /// The type of the values: `a number in metres`.
     pub gives: String,
@@ -156,7 +156,7 @@ pub enum Role {
     Details,
     /// The form of the result, `plain` or `json`.
     Format,
-    /// Checked, and otherwise without effect.
+    /// An extra that the function checks and otherwise ignores.
     Extra,
 }
 
@@ -170,7 +170,7 @@ pub(crate) enum Asked<'a> {
 }
 
 impl Document {
-    /// The arguments of a call that asks for this. Optional parameters are left out.
+    /// The arguments of a call that asks for `asked`. Optional parameters are left out.
     pub(crate) fn arguments(&self, asked: Asked<'_>) -> Map<String, Value> {
         arguments(&self.parameters, asked)
     }

@@ -16,7 +16,7 @@ use super::options::RowOptions;
 use super::question::{Lookup, OPERATIONS, Question, Step, Work};
 use super::tool_names::{calculator_name, lookup_name, parameter_name};
 
-/// Most records that a tool has beside those of its steps.
+/// Maximum number of records that a tool has besides those of its steps.
 const MAX_OTHER_RECORDS: usize = 5;
 
 /// Makes a tool for each step.

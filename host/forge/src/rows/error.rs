@@ -41,10 +41,10 @@ pub enum RowsError {
     Empty {
         /// The file.
         path: PathBuf,
-        /// The thing that it lacks.
+        /// The thing that the file lacks.
         problem: &'static str,
     },
-    /// Questions without steps, and no model to ask for them.
+    /// A question has no steps, and no model is configured that could find them.
     #[error(
         "{}:{line}: the question has no `steps`; write them, or name a language model that finds them with --url and --model, or with \
          `url` and `model` of a table [writer] in the file of --config", path.display()

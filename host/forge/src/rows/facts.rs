@@ -22,7 +22,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Values with the same measure can be compared. None for entities.
+    /// The measure of the values. Values with the same measure can be compared. None for entities.
     pub fn measure(&self) -> Option<&str> {
         match self {
             Self::Entity(_) => None,
@@ -63,7 +63,7 @@ pub struct Relation {
     pub noun: String,
     /// Questions for the object, with `{}` for the subject.
     pub ask: Vec<String>,
-    /// Beginnings of names of tools.
+    /// Prefixes for the names of tools that look this relation up.
     pub tools: Vec<String>,
 }
 

@@ -8,16 +8,16 @@ use super::output::tools_text;
 use super::rejection::Rejection;
 use super::row::Row;
 
-/// Least, median and largest of several numbers.
+/// Minimum, median and maximum of several numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// The least.
+    /// The minimum.
     pub least: usize,
     /// The median.
     pub median: usize,
     /// The mean.
     pub mean: f64,
-    /// The largest.
+    /// The maximum.
     pub most: usize,
 }
 
@@ -42,27 +42,27 @@ impl Spread {
 /// The figures of a run. They follow from the rows alone, not from the machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Rows that were written.
+    /// Number of rows that were written.
     pub rows: usize,
-    /// Rows that were asked for.
+    /// Number of rows that were asked for.
     pub wanted: usize,
-    /// Candidates that were rejected.
+    /// Number of candidates that were rejected.
     pub rejected: usize,
-    /// Rejected candidates by stage and check, `verify: shortcut`.
+    /// Number of rejected candidates by stage and check, such as `verify: shortcut`.
     pub rejected_by: BTreeMap<String, usize>,
-    /// Calls that verification made.
+    /// Number of calls that verification made.
     pub calls: usize,
-    /// Rows by scenario.
+    /// Number of rows by scenario.
     pub scenarios: BTreeMap<String, usize>,
-    /// Rows by split.
+    /// Number of rows by split.
     pub splits: BTreeMap<String, usize>,
-    /// Sub-answers of a row.
+    /// Number of sub-answers per row.
     pub sub_answers: Spread,
-    /// Tools of a row.
+    /// Number of tools per row.
     pub tools: Spread,
-    /// Characters of a row's tools.
+    /// Number of characters of the tools, per row.
     pub tool_characters: Spread,
-    /// Lines of a function.
+    /// Number of lines per function.
     pub function_lines: Spread,
     /// Share of functions without an import.
     pub without_imports: f64,

@@ -19,8 +19,9 @@ const MANIFEST: &str = "manifest.json";
 /// Version of the form of records.
 const SCHEMA: u32 = 1;
 
-/// The record of what a folder of rows was made from: everything but the number of rows, because a larger number continues
-/// a smaller one, and but the content of files, because an artefact is made again if that has changed.
+/// The record of what a folder of rows was made from. It leaves out the number of rows, because a larger number
+/// continues a smaller one. It also leaves out the content of files, because an artefact is made again if its file has
+/// changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Manifest {

@@ -16,7 +16,7 @@ const KNOWN: f64 = 0.9;
 /// First and last day of generated dates, counted from 1970-01-01: from 1871 to 2019.
 const DAYS: (i64, i64) = (-36_159, 18_261);
 
-/// Generates a graph with up to `size` entities of each kind. A graph of another size is another graph.
+/// Generates a graph with up to `size` entities of each kind. Another `size` gives a different graph.
 pub fn generate_facts(seed: u64, size: usize) -> Facts {
     let key = root(seed).named("facts");
     let mut entities: Vec<Entity> = Vec::new();

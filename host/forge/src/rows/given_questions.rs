@@ -1,4 +1,4 @@
-//! Reads questions of a file: JSON lines with answers, and with sub-questions if a language model is not to find them.
+//! Reads questions of a file: JSON lines with answers, and with sub-questions, unless a language model finds them.
 
 mod steps;
 
@@ -44,7 +44,7 @@ struct Said {
     steps: Option<Vec<GivenStep>>,
 }
 
-/// Reads a file. A line that is no such object is an error.
+/// Reads a file. A line that is not such an object is an error.
 pub(crate) fn read_questions(path: &Path) -> Result<Vec<Given>, RowsError> {
     let text = lines::text(path).map_err(|source| RowsError::read(path, source))?;
     let mut questions = Vec::new();

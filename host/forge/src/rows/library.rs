@@ -25,7 +25,7 @@ pub(super) struct Shape {
     pub(super) name: String,
     /// A kind, or `date`, `year` or `number`.
     pub(super) to: String,
-    /// Least and largest number or year.
+    /// Minimum and maximum of a number or year.
     #[serde(default)]
     pub(super) range: Option<(u64, u64)>,
     #[serde(default)]

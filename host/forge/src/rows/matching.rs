@@ -18,10 +18,10 @@ pub(crate) fn plain_contains(plain_output: &str, answer: &str) -> bool {
         .all(|part| plain_output.contains(&plain(part)))
 }
 
-/// The least number of characters of each part of an answer. Shorter ones are found in most texts: 5 in 15.
+/// Minimum number of characters of each part of an answer. Shorter parts are found in most texts, such as 5 in 15.
 const MIN_PART: usize = 3;
 
-/// The part of an answer that is so short that texts contain it by chance.
+/// A part of the answer that is so short that texts contain it by chance, if there is one.
 fn short_part(answer: &str) -> Option<String> {
     answer
         .split(", ")

@@ -40,7 +40,7 @@ impl Scenario {
         }
     }
 
-    /// The least and the largest number of sub-answers, as published.
+    /// Minimum and maximum number of sub-answers, as published.
     pub fn sub_answers(self) -> (usize, usize) {
         match self {
             Self::SingleHop => (1, 1),
@@ -105,7 +105,7 @@ impl Complexity {
         }
     }
 
-    /// Largest number of characters of a row's tools.
+    /// Maximum number of characters of a row's tools.
     pub fn max_tool_characters(self) -> usize {
         match self {
             Self::None => 8_000,
@@ -126,7 +126,7 @@ impl FromStr for Complexity {
 /// Number of rows of a run that names no other.
 pub const DEFAULT_ROWS: usize = 1_000;
 
-/// Largest number of tools of a row, as published.
+/// Maximum number of tools of a row, as published.
 pub const MAX_TOOLS: usize = 15;
 
 /// A name that is none of the known ones.
@@ -166,7 +166,7 @@ pub struct RowOptions {
     pub seed: u64,
     /// The scenarios, which take turns.
     pub scenarios: Vec<Scenario>,
-    /// Largest number of sub-answers of a row.
+    /// Maximum number of sub-answers of a row.
     pub max_calls: usize,
     /// Complexity of the tools.
     pub complexity: Complexity,

@@ -35,7 +35,7 @@ pub enum Input<'a> {
     Questions {
         /// The file.
         file: PathBuf,
-        /// Finds the steps of questions that have none. None if all have steps.
+        /// Finds the steps of questions that have none. None if all questions have steps.
         decomposer: Option<&'a Decomposer<'a>>,
     },
 }

@@ -43,9 +43,9 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The question says it.
+    /// The question contains the value.
     Text(String),
-    /// It is the answer of this step, counted from 0.
+    /// The value is the answer of this step, counted from 0.
     Step(usize),
 }
 
@@ -71,7 +71,7 @@ pub struct Lookup {
     pub about: String,
     /// The type of the answer.
     pub target: Target,
-    /// Beginnings of names of tools.
+    /// Prefixes for the names of tools that look this up.
     pub tools: Vec<String>,
 }
 

@@ -227,7 +227,7 @@ fn needed(value: Option<String>, name: &'static str) -> Result<String, FactError
         .ok_or(FactError::Missing(name))
 }
 
-/// Gives a relation its words: those of the file, or some that follow from its name.
+/// Gives a relation its words: those of the file, or words that follow from its name.
 fn say(relation: &mut Relation, spoken: &str, words: Option<&Words>) {
     let plain = spoken.replace(['_', '-'], " ");
     let given = words.and_then(|words| words.noun.clone());

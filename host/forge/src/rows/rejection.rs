@@ -34,7 +34,7 @@ pub enum Check {
     InformationFlow,
     /// A distractor gives a sub-answer.
     Distractor,
-    /// A call that is no gold call gives a sub-answer.
+    /// A call that is not a gold call gives a sub-answer.
     Shortcut,
     /// A description or a schema states an answer.
     Leak,

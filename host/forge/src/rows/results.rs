@@ -19,7 +19,7 @@ use super::stage::Stage;
 use super::verification::Verdict;
 use crate::lines;
 
-/// Most findings that are told of one row.
+/// Maximum number of findings that are reported for one row.
 const MAX_FINDINGS: usize = 3;
 
 /// A line of the verdicts.
@@ -90,7 +90,7 @@ pub(crate) fn write(output: &Path, options: &RowOptions) -> Result<Figures, Rows
     Ok(figures)
 }
 
-/// The bytes that a row takes in the files of results, if all of them had it.
+/// Size of a row in all files of results together, in bytes, as if each file contained it.
 pub(crate) fn size(row: &Row) -> u64 {
     let forms = [
         ftrl_row(row).to_string().len(),
@@ -144,7 +144,7 @@ fn earlier_rejections(output: &Path) -> Result<Vec<Rejection>, RowsError> {
     Ok(rejections)
 }
 
-/// A deployed row that is not read yet, with its verdict.
+/// A deployed row as text, not parsed yet, with its verdict.
 struct Judged {
     verified: Verified,
     line: Raw,
@@ -179,8 +179,7 @@ struct Splits {
 }
 
 impl Splits {
-    /// The finding that a row cannot be in its split. If there is none, its tools and entities belong to the split from
-    /// now on.
+    /// Returns a finding if a row cannot be in its split. Otherwise assigns the row's tools and entities to the split.
     fn conflict(&mut self, row: &Row) -> Option<Finding> {
         let tools = row.tools.iter().map(|tool| format!("tool {}", tool.name));
         let answers = row.calls.iter().map(|call| call.answer.as_str());

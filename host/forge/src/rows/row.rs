@@ -40,7 +40,7 @@ pub struct RowTool {
     pub parameters: Value,
     /// A Python function.
     pub source: String,
-    /// Arguments to which it has an answer, beside those of gold calls.
+    /// Arguments to which the tool has an answer, besides those of gold calls.
     #[serde(default)]
     pub examples: Vec<Map<String, Value>>,
 }
@@ -65,7 +65,7 @@ impl Row {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// The sub-answers of a tool, in order. None of a distractor's.
+    /// The sub-answers of a tool, in order. A distractor has none.
     pub fn sub_answers<'a>(&'a self, tool: &'a str) -> impl Iterator<Item = &'a str> {
         let calls = self.calls.iter().filter(move |call| call.tool == tool);
         calls.map(|call| call.answer.as_str())

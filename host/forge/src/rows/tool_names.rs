@@ -47,7 +47,7 @@ const CALCULATION: [&str; 16] = [
     "unit",
 ];
 
-/// Beginnings of names of tools that compute.
+/// Prefixes for the names of tools that compute.
 const CALCULATORS: [&str; 5] = [
     "arithmetic",
     "number",
@@ -59,7 +59,7 @@ const CALCULATORS: [&str; 5] = [
 /// Maximum length of the part of a name before its ending.
 const MAX_STEM: usize = 40;
 
-/// A name for a look-up tool, made of one of the beginnings.
+/// A name for a look-up tool, made of one of the prefixes.
 pub(crate) fn lookup_name(
     stems: &[String],
     split: Split,
@@ -144,7 +144,7 @@ pub(crate) fn parameter_name(text: &str) -> String {
     name
 }
 
-/// Names that the bodies of functions use, beside Python's own words.
+/// Names that the bodies of functions use, besides Python's own words.
 const BODY_NAMES: [&str; 11] = [
     "date",
     "field",

@@ -7,10 +7,10 @@
 //! the tool and were not taken, `k` uniform from 1 to `n`. If there are none, any tool of the same server goes into the
 //! queue, even one that was taken. The chain ends when it is long enough.
 //!
-//! Two things differ from the published program. It checks the limit on servers when a tool goes into the queue, so that
-//! two tools of new servers can together pass the limit: here it is checked again when a tool is taken. It does not count
-//! tools whose priors it is looking for as taken, so that two tools which fill each other's inputs come before each
-//! other: here such a tool is no prior.
+//! Two things differ from the published program. It checks the limit on servers when a tool goes into the queue, so
+//! that two tools of new servers can together pass the limit: here it is checked again when a tool is taken. It does
+//! not count tools whose priors it is looking for as taken, so that two tools which fill each other's inputs come
+//! before each other: here such a tool is not a prior.
 
 use std::collections::{BTreeSet, VecDeque};
 

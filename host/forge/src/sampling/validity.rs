@@ -32,7 +32,7 @@ pub struct Missing {
     pub given_by: Vec<String>,
 }
 
-/// All sources of an input: the user, then the steps of the chain before it.
+/// All sources of an input: the user, then the earlier steps of the chain.
 pub fn sources(graph: &ToolGraph, prefix: &[usize], input: InputId) -> Vec<Source> {
     let from_user = graph.tools()[input.tool].inputs[input.input].from_user;
     let mut sources: Vec<Source> = from_user.map(Source::User).into_iter().collect();

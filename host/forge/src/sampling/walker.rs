@@ -33,7 +33,7 @@ impl Draws {
         (!choices.is_empty()).then(|| choices[self.index(choices.len())])
     }
 
-    /// `count` of the choices in a random order.
+    /// Draws `count` of the choices, in a random order.
     pub(crate) fn several<T>(&mut self, mut choices: Vec<T>, count: usize) -> Vec<T> {
         self.next += 1;
         self.key.at(self.next).shuffle(&mut choices);
@@ -66,7 +66,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Any tool.
+    /// Draws any tool.
     pub(super) fn start(&mut self) -> usize {
         self.draws.index(self.graph.tools().len())
     }
@@ -96,7 +96,7 @@ impl<'a> Walker<'a> {
             .collect()
     }
 
-    /// Any tool of the same server, this one included.
+    /// Draws any tool of the same server, this one included.
     pub(super) fn neighbour(&mut self, tool: usize) -> usize {
         let server = &self.graph.tools()[tool].server;
         let tools = self

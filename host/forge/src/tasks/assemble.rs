@@ -13,7 +13,7 @@ use super::text::{Query, QueryTurn, spaced, spoken};
 use crate::graph::ValueType;
 use crate::sampling::Draws;
 
-/// Largest number of items that an answer tells.
+/// Maximum number of items that an answer mentions.
 const MAX_TOLD: usize = 5;
 
 /// The record of a task whose checks are still to be made.
@@ -106,8 +106,8 @@ fn turn(
     }
 }
 
-/// A call with the key of nothing in place of a right one, if the environment refuses it with a message. A call that is
-/// carried out, because the key is that of something, is undone.
+/// Makes a mistake: a call with a key that does not exist in place of a right one. Returns it only if the environment
+/// refuses it with a message. If the key exists after all, and the call is carried out, it is undone.
 fn mistake(
     maker: &Maker<'_>,
     session: &mut dyn TaskSession,

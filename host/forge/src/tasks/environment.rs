@@ -20,7 +20,7 @@ pub trait TaskEnvironment: Send + Sync {
         servers: &BTreeMap<String, Start>,
     ) -> Result<Box<dyn TaskSession + '_>, PlayError>;
 
-    /// Another beginning of an environment. Users take from it what is new in the first.
+    /// Another initial state of an environment. Users take values from it that are new in the first state.
     fn elsewhere(&self, server: &str, start: &Start, key: Key) -> Start;
 }
 
@@ -64,7 +64,7 @@ pub enum PlayError {
     Load {
         /// The environment.
         server: String,
-        /// Its own explanation.
+        /// The environment's own explanation.
         why: String,
     },
     /// The environment broke.
@@ -72,7 +72,7 @@ pub enum PlayError {
     Broke {
         /// The tool.
         tool: String,
-        /// Its own explanation.
+        /// The environment's own explanation.
         why: String,
     },
 }
@@ -130,7 +130,7 @@ impl TaskEnvironment for Specified {
     }
 }
 
-/// A seed that is exact in every JSON reader.
+/// A seed that every JSON reader can represent exactly.
 pub(super) fn whole(key: Key) -> u64 {
     key.value() >> 12
 }

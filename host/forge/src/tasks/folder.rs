@@ -210,7 +210,8 @@ impl Folder {
         self.make_stages()
     }
 
-    /// Makes the folder of the stages, after the manifest: without that, the folder would be somebody else's.
+    /// Makes the folder of the stages, after the manifest: without a manifest, the folder would count as somebody
+    /// else's.
     fn make_stages(&self) -> Result<(), PipelineError> {
         let stages = self.0.join("stages");
         Ok(fs::create_dir_all(&stages).map_err(FileError::io(&stages))?)
@@ -263,7 +264,7 @@ impl Folder {
         read_lines(&self.rejected())
     }
 
-    /// Begins a folder, or goes on with one that was made from the same.
+    /// Begins a folder, or continues one that was made with the same options and environments.
     pub fn begin(&self, manifest: &Manifest) -> Result<(), PipelineError> {
         let Some(there) = self.read_manifest()? else {
             self.check_unused()?;

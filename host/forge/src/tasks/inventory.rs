@@ -112,7 +112,7 @@ fn bare_names(tools: &[String]) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// True if the description of a parameter says what its name says. Without its name, nothing else does.
+/// True if the description of a parameter says what the parameter's name says, so that the name can be replaced.
 fn is_described(maker: &Maker<'_>, tool: &str, parameter: &str) -> bool {
     let schema = maker.suite.parameter(tool, parameter);
     let description = schema["description"].as_str().unwrap_or_default();
@@ -144,7 +144,7 @@ impl Namer {
         }
     }
 
-    /// A new name of as many words as another one.
+    /// Invents a name of as many words as another one.
     fn name(&mut self, own: &str) -> String {
         let words = own.split('_').count().min(3);
         loop {

@@ -19,7 +19,7 @@ use super::split::Splits;
 use super::suite::Suite;
 use crate::graph::{GraphError, ToolGraph};
 
-/// Largest number of tool graphs that are kept.
+/// Maximum number of tool graphs that are kept.
 const MAX_GRAPHS: usize = 1_024;
 
 /// Graphs by names of environments, and whether the tools that are held out of training are left out.
@@ -88,7 +88,7 @@ impl<'a> Maker<'a> {
         chains::candidate(self, number)
     }
 
-    /// Executes a candidate's chain, and splits what mattered of it into turns.
+    /// Executes a candidate's chain, and splits the calls that matter into turns.
     pub fn trajectory(
         &self,
         candidate: &Candidate,

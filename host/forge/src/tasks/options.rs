@@ -7,6 +7,7 @@ use crate::sampling::Strategy;
 /// Options of making tasks. The same options and environments give the same bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(clippy::struct_excessive_bools)] // Each is an option that users name.
 pub struct TaskOptions {
     /// Number of tasks to make.
     pub count: usize,
@@ -16,17 +17,17 @@ pub struct TaskOptions {
     pub sampling: Strategy,
     /// Number of tools at which a sampled chain ends.
     pub chain: usize,
-    /// Largest number of environments of a task.
+    /// Maximum number of environments of a task.
     pub max_servers: usize,
-    /// Largest number of gold calls of a task.
+    /// Maximum number of gold calls of a task.
     pub max_calls: usize,
-    /// Largest number of turns of a task.
+    /// Maximum number of turns of a task.
     pub max_turns: usize,
-    /// Largest number of gold calls of a turn.
+    /// Maximum number of gold calls of a turn.
     pub max_turn_calls: usize,
-    /// Largest number of tools that a model is offered, unless the gold calls need more. None: all of the environments.
+    /// Maximum number of tools that a model is offered, unless the gold calls need more. None: all of the environments.
     pub max_tools_shown: Option<usize>,
-    /// Tools that tasks offer beside those of their environments, and the names that they show.
+    /// Tools that tasks offer besides those of their environments, and the names that they show.
     #[serde(default, skip_serializing_if = "InventoryOptions::is_plain")]
     pub inventory: InventoryOptions,
     /// Makes each turn after the first use a result of the turn before it, as in FunReason-MT's data. Tasks have at least
@@ -45,13 +46,17 @@ pub struct TaskOptions {
     pub terse: bool,
     /// Keeps tasks of one call whose arguments are all in the text.
     pub keep_trivial: bool,
+    /// Leaves the checks out and keeps what they would reject, to measure what they are worth. Duplicates still go.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unchecked: bool,
     /// Attempts of the solver at each task.
     pub attempts: u32,
-    /// Smallest number of attempts that must succeed.
+    /// Minimum number of attempts that must succeed.
     pub min_passes: u32,
     /// Share of the environments that are held out for validation, and again for the test split.
     pub held_out_environments: f64,
-    /// Share of the operations of the other environments that are held out, half of them for each of the two splits.
+    /// Share of the tools that is held out, out of those that change something in the other environments. Half is for
+    /// each of the two splits.
     pub held_out_tools: f64,
 }
 
@@ -59,7 +64,7 @@ pub struct TaskOptions {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct InventoryOptions {
-    /// Largest number of environments that a task offers and does not need. Their number is drawn for each task.
+    /// Maximum number of environments that a task offers and does not need. Their number is drawn for each task.
     pub other_environments: usize,
     /// Shows tools without the names of their environments, where no two tools of the task would have the same name.
     pub bare_names: bool,
@@ -72,7 +77,7 @@ pub struct InventoryOptions {
 }
 
 impl InventoryOptions {
-    /// True if tasks offer the tools of their environments, as these are.
+    /// True if tasks offer exactly the tools of their environments, unchanged.
     pub fn is_plain(&self) -> bool {
         *self == Self::default()
     }
@@ -98,6 +103,7 @@ impl Default for TaskOptions {
             mistakes: 0.0,
             terse: false,
             keep_trivial: false,
+            unchecked: false,
             attempts: 4,
             min_passes: 1,
             held_out_environments: 0.15,
@@ -107,7 +113,7 @@ impl Default for TaskOptions {
 }
 
 impl TaskOptions {
-    /// Largest number of tasks with the same template of words: 1 % of all, but at least one.
+    /// Maximum number of tasks with the same template of words: 1 % of all, but at least one.
     pub fn template_limit(&self) -> usize {
         (self.count / 100).max(1)
     }

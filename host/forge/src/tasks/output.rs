@@ -36,7 +36,8 @@ pub use tasks::rows as task_rows;
 /// Name of the file with the tasks of practised environments, beside those of the splits.
 pub(super) const PRACTICE: &str = "practice";
 
-/// The settings of rows in every format. A folder of tasks keeps them, so that later formats are split as the first.
+/// The settings of rows in every format. A folder of tasks keeps them, so that formats that are written later are split
+/// in the same way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RowSettings {

@@ -23,9 +23,9 @@ use super::stage_file::StageFile;
 use super::text::{Query, Templates, query};
 use crate::graph::GraphError;
 
-/// Candidates that go through the stages together.
+/// Number of candidates that go through the stages together.
 const BATCH: u64 = 256;
-/// Candidates after which a run gives up if not one in a hundred is kept.
+/// Number of candidates after which a run gives up if not one in a hundred is kept.
 const MAX_FRUITLESS: u64 = 20_000;
 
 /// Replays tasks in the real environment, and gives a result for each.

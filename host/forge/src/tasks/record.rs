@@ -61,7 +61,7 @@ pub enum Unseen {
     Nothing,
     /// A tool that no task of training calls or offers.
     Tool,
-    /// All of its environments.
+    /// All environments of the task.
     Environment,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The stages of a candidate's way, each of which has a file of its own.
+/// The stages that a candidate passes. Each has a file of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {

@@ -10,7 +10,7 @@ use super::environment::Answer;
 use super::record::{GoldCall, TaskRecord, Turn};
 use crate::verify::play::{Played, call};
 
-/// The real environment did something else than the task says.
+/// A difference between the real environment and what the task says.
 #[derive(Debug, thiserror::Error)]
 pub enum Divergence {
     /// The initial state does not load.
@@ -19,7 +19,7 @@ pub enum Divergence {
     /// The session cannot say its state.
     #[error("it has no state: {0}")]
     State(#[from] SessionError),
-    /// Its state is no JSON.
+    /// The session's state is not JSON.
     #[error("its state is no JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// A gold call was refused, or broke.
@@ -44,7 +44,7 @@ pub enum Divergence {
         /// The text that the model would read.
         shown: String,
     },
-    /// A mistake is not refused, or with another message.
+    /// A mistake is not refused, or is refused with another message.
     #[error("turn {turn}: {tool} answers a mistake with {shown}")]
     Mistake {
         /// The turn, from 1.
@@ -54,7 +54,7 @@ pub enum Divergence {
         /// The text that the model would read.
         shown: String,
     },
-    /// The state is another one. Turn 0 is the beginning.
+    /// The state differs from that of the task. Turn 0 is the beginning.
     #[error("the state after turn {turn} is another one")]
     Other {
         /// The turn, from 1; 0 before the first.
@@ -199,7 +199,7 @@ pub(super) fn answer(session: &EnvironmentSession, tool: &str, played: Played) -
     }
 }
 
-/// True if a tool in Python returns a list. A result that is no object is called `result` in its schema.
+/// True if a tool in Python returns a list. A result that is not an object is called `result` in its schema.
 fn gives_list(definition: &ToolDefinition) -> bool {
     let schema = definition.output_schema.as_ref();
     schema.is_some_and(|schema| schema["properties"]["result"]["type"] == "array")

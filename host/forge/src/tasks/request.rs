@@ -34,7 +34,7 @@ pub enum Mention {
     Same {
         /// The request, counted from 0 over all turns.
         request: usize,
-        /// Its parameter.
+        /// The parameter of that request.
         parameter: String,
         /// The kind of entity: `Server.entity`.
         entity: String,
@@ -74,7 +74,7 @@ pub struct Description {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Through {
-    /// Its kind: `Server.entity`.
+    /// The kind of this entity: `Server.entity`.
     pub entity: String,
     /// The field that refers, as results of tools call it.
     pub field: String,
@@ -88,10 +88,10 @@ pub enum Fact {
     Is {
         /// The field, as results of tools call it.
         field: String,
-        /// Its value.
+        /// The value of the field.
         value: Value,
     },
-    /// It belongs to another entity: a loan of a member.
+    /// The entity belongs to another one: a loan of a member.
     Of {
         /// The parameter by which tools look for it.
         parameter: String,
@@ -100,14 +100,14 @@ pub enum Fact {
         /// The other entity.
         mention: Box<Mention>,
     },
-    /// It is among those that a tool gives for this value of a parameter: those of a day.
+    /// The entity is among those that a tool gives for this value of a parameter: those of a day.
     Among {
         /// The parameter.
         parameter: String,
-        /// Its value.
+        /// The value of the parameter.
         value: Value,
     },
-    /// It has the highest or the lowest value of a field among those that fit.
+    /// The entity has the highest or the lowest value of a field among those that fit.
     Extreme {
         /// The field, as results of tools call it.
         field: String,

@@ -55,17 +55,19 @@ use crate::ask::{
 };
 use crate::graph::GraphError;
 
-/// Failures of the endpoint one after the other after which no further question is asked.
+/// Number of consecutive failures of the endpoint after which no further question is asked.
 const MAX_FAILURES: u32 = 8;
 
 /// The limits of rewriting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RewriteOptions {
-    /// Number of times that a text goes back to the model with what is wrong with it, at most. Default of the program: 2.
+    /// Maximum number of times that a text goes back to the model with the list of its faults. Default of the program:
+    /// 2.
     pub rounds: u32,
-    /// Attempts of a model at solving a task from its new text. 0 asks for none, and is the default of the program.
+    /// Number of attempts of a model to solve a task from its new text. 0 asks for none, and is the default of the
+    /// program.
     pub attempts: u32,
-    /// Attempts of the model that must reach the goal.
+    /// Number of attempts of the model that must reach the goal.
     pub min_passes: u32,
     /// Tokens and time of all questions.
     pub limits: Limits,
@@ -81,9 +83,9 @@ pub struct Rewriter<'a> {
     pub model: &'a dyn Model,
     /// The prompts: [`PROMPTS`].
     pub prompts: &'a Prompts,
-    /// The limits.
+    /// The options of rewriting.
     pub options: RewriteOptions,
-    /// Follows what is asked.
+    /// The observer of the questions and answers.
     pub observer: &'a dyn AskObserver,
 }
 
@@ -131,11 +133,13 @@ struct Ended {
 /// The result of rewriting.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
-    /// Tasks with the words of the model.
+    /// Number of tasks with the words of the model.
     pub written: usize,
-    /// Tasks that keep the words of the grammar, because no text of the model passed, by what was wrong with the last one.
+    /// Number of tasks that keep the words of the grammar because no text of the model passed, by the kind of fault of
+    /// the last text.
     pub refused: BTreeMap<String, usize>,
-    /// Tasks that keep the words of the grammar, because the model gave no answer. The same run asks for them again.
+    /// Number of tasks that keep the words of the grammar because the model gave no answer. The same run asks for them
+    /// again.
     pub unanswered: usize,
     /// The reason why tasks have no answer.
     pub why: Option<String>,
@@ -156,7 +160,7 @@ struct Running<'a> {
     tally: &'a Tally<'a>,
     /// True if no further question is to be asked.
     stopped: AtomicBool,
-    /// Failures of the endpoint one after the other.
+    /// Number of consecutive failures of the endpoint.
     failures: AtomicU32,
     why: Mutex<Option<String>>,
 }
@@ -244,7 +248,7 @@ impl Rewriter<'_> {
         })
     }
 
-    /// Asks for the words of a task until they pass or rounds are used up. None if there was no answer.
+    /// Asks for the words of a task until they pass or the rounds are used up. None if there was no answer.
     async fn end(
         &self,
         asked: Asked<'_>,
@@ -279,7 +283,8 @@ impl Rewriter<'_> {
         Ok(Some((task.candidate, ended)))
     }
 
-    /// The words of each turn, or the reason why the last text cannot be used. `last` becomes what was wrong with it.
+    /// Asks for the words of each turn. Returns them, or the reason why the last text cannot be used. `last` is set to
+    /// the faults of that text.
     async fn texts(
         &self,
         task: &TaskRecord,
@@ -327,7 +332,8 @@ impl Rewriter<'_> {
         }
     }
 
-    /// None if enough attempts of the model solve a task, or none is asked for. Otherwise the last failure.
+    /// Lets the model solve a task. None if enough attempts succeed, or if none is asked for. Otherwise the last
+    /// failure.
     async fn solved(
         &self,
         task: &TaskRecord,
@@ -351,8 +357,8 @@ impl Rewriter<'_> {
 }
 
 impl Running<'_> {
-    /// Notes why there is no answer. After the end of a limit, or too many failures, no further question is asked. An error
-    /// of the disk ends everything.
+    /// Notes why there is no answer. After a limit is reached, or after too many failures, no further question is
+    /// asked. An error of the disk ends everything.
     fn unanswered(&self, error: AskError) -> Result<Option<(u64, Ended)>, RewriteError> {
         let is_end = match &error {
             AskError::Disk { .. } => return Err(error.into()),

@@ -112,7 +112,8 @@ fn held_out(count: usize, share: f64) -> usize {
     ((count as f64 * share).round() as usize).clamp(1, (count - 1) / 2)
 }
 
-/// The first are for the test split, the next for validation, and the rest for training.
+/// The split of the thing at this place: the first `held` are for the test split, the next for validation, and the rest
+/// for training.
 fn assigned(place: usize, held: usize) -> Split {
     if place < held {
         Split::Test

@@ -15,7 +15,7 @@ use crate::lines;
 /// A file of a folder of tasks cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error(
         "{path}: {source}; everything made before is kept, and the same command goes on from there"
     )]
@@ -44,7 +44,7 @@ impl FileError {
     }
 }
 
-/// The outcome of deleting something that need not be there.
+/// Ignores the error of deleting something that did not exist.
 pub(super) fn remove(removed: io::Result<()>, path: &Path) -> Result<(), FileError> {
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::io(path)(error)),
@@ -85,7 +85,7 @@ pub(super) struct StageFile<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> StageFile<T> {
-    /// Reads what is there.
+    /// Opens the file, and reads the results that are there.
     pub(super) fn open(path: PathBuf) -> Result<Self, FileError> {
         let bytes = lines::whole(&path).map_err(FileError::io(&path))?;
         let mut results = BTreeMap::new();

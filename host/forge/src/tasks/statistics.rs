@@ -25,41 +25,41 @@ pub struct Statistics {
     pub turns: usize,
     /// Number of gold calls of all tasks.
     pub calls: usize,
-    /// Tasks by split.
+    /// Number of tasks by split.
     pub by_split: Counts,
-    /// Tasks by what about them is unseen in training.
+    /// Number of tasks by what about them is unseen in training.
     pub by_unseen: Counts,
-    /// Tasks by domain.
+    /// Number of tasks by domain.
     pub by_domain: Counts,
-    /// Tasks by the number of environments.
+    /// Number of tasks by the number of environments.
     pub by_servers: BTreeMap<usize, usize>,
-    /// Tasks by the number of gold calls.
+    /// Number of tasks by the number of gold calls.
     pub by_calls: BTreeMap<usize, usize>,
-    /// Tasks by the number of turns.
+    /// Number of tasks by the number of turns.
     pub by_turns: BTreeMap<usize, usize>,
-    /// Turns by the number of gold calls.
+    /// Number of turns by the number of gold calls.
     pub by_turn_calls: BTreeMap<usize, usize>,
-    /// Tasks by the kinds of refinement. A task can have several, or none.
+    /// Number of tasks by the kinds of refinement. A task can have several, or none.
     pub by_implicit: Counts,
-    /// Tasks by who wrote their words: the grammar, or a language model.
+    /// Number of tasks by who wrote their words: the grammar, or a language model.
     pub by_author: Counts,
-    /// Tasks by difficulty: the share of attempts of the solver that failed.
+    /// Number of tasks by difficulty: the share of attempts of the solver that failed.
     pub by_difficulty: Counts,
-    /// Environments that tasks use.
+    /// Number of environments that tasks use.
     pub environments_used: usize,
-    /// Environments that there are.
+    /// Number of all environments.
     pub environments: usize,
-    /// Tools that gold calls use.
+    /// Number of tools that gold calls use.
     pub tools_used: usize,
-    /// Tools that there are.
+    /// Number of tools of all environments.
     pub tools: usize,
-    /// Tools that no gold call uses.
+    /// Names of the tools that no gold call uses.
     pub tools_unused: Vec<String>,
     /// Share of the tasks with the most frequent template of words.
     pub most_frequent_template: f64,
     /// Number of different templates.
     pub templates: usize,
-    /// Rejected candidates by stage and reason.
+    /// Number of rejected candidates by stage and reason.
     pub rejected: BTreeMap<Stage, BTreeMap<Reason, usize>>,
 }
 

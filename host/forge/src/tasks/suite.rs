@@ -132,7 +132,7 @@ impl Suite {
         self.environments[environment].tools.get(tool)
     }
 
-    /// A tool by its full name, as a model sees it.
+    /// The definition that a model sees of the tool with this full name.
     pub fn definition(&self, full_name: &str) -> Option<&ToolDefinition> {
         let (environment, tool) = *self.places.get(full_name)?;
         self.environments[environment].definitions.get(tool)

@@ -33,7 +33,7 @@ use super::record::Implicit;
 use super::rejection::{Reason, Rejection};
 use super::request::Request;
 
-/// Number of wordings that are tried until one is not used too often.
+/// Maximum number of wordings that are tried to find one that is not used too often.
 const MAX_WORDINGS: u64 = 24;
 
 /// The words of a task.

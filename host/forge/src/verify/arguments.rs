@@ -202,7 +202,7 @@ fn number(property: &Value, same_name: &[Value], key: Key) -> Value {
     json!(((drawn * 100.0).round() / 100.0).clamp(least, most))
 }
 
-/// Arguments at the limits: the least and the most, empty texts, keys that do not exist.
+/// Arguments at the limits: the minimum and the maximum, empty texts, keys that do not exist.
 pub(super) fn boundary(schema: &Value, known: &Known, key: Key) -> Vec<Map<String, Value>> {
     let mut all = Vec::new();
     for (name, property) in properties(schema) {

@@ -8,8 +8,8 @@ use rlf_specification::play::{Fault, verify};
 use super::report::{Finding, FindingKind, Report};
 use super::{Effort, Start};
 
-/// Verifies a specification that an environment plays, perhaps beside others: each scenario is generated with the seeds
-/// from 0 and played in the sandbox, and then walks without a sandbox make many more calls.
+/// Verifies a specification that an environment plays, perhaps together with others. Each scenario is generated with
+/// the seeds from 0 and played in the sandbox. Then walks without a sandbox make many more calls.
 pub async fn verify_program(
     environments: &Environments,
     environment: &str,
@@ -25,8 +25,8 @@ pub async fn verify_program(
 }
 
 impl Report {
-    /// Adds the faults that walks over the specification find. They make many more calls than sessions do, so an
-    /// operation never succeeds, or is never refused, only if both say so.
+    /// Adds the faults that walks over the specification find. They make many more calls than sessions do. So a finding
+    /// that an operation never succeeds, or is never refused, stays only if the walks have it too.
     fn add_walks(&mut self, program: &Program, seed: u64) {
         let faults = verify(program, Key::from_value(seed).named("walks"));
         let place = |operation: &str| format!("{}-{operation}", program.specification().name);

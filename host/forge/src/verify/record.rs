@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::lines;
 
-/// Largest size of a record.
+/// Maximum size of a record, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// A record cannot be read or written.
@@ -37,7 +37,7 @@ struct Line<T> {
 }
 
 impl Record {
-    /// Opens a record, which is made if it is not there.
+    /// Opens a record, which is created if it does not exist.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
         let error = |source| RecordError {
             path: path.to_owned(),
@@ -78,7 +78,7 @@ impl Record {
         hasher.finalize().to_hex()[..32].to_owned()
     }
 
-    /// The verdict on what has this key.
+    /// The recorded verdict for a key. None if there is none that can be read.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
         T::deserialize(self.verdicts.get(key)?).ok()
     }

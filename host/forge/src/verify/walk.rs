@@ -17,7 +17,7 @@ use super::report::{FindingKind, Findings, OperationReport};
 
 /// Calls between two snapshots.
 const SNAPSHOT_EVERY: usize = 20;
-/// Shortest text of the state that no description may contain.
+/// Minimum length of the texts of the state that no description may contain, in characters.
 const SHORTEST_SECRET: usize = 6;
 
 /// A call of a walk, and how it ended.
@@ -131,7 +131,7 @@ impl Walk<'_> {
         plan
     }
 
-    /// Any tool; half of the time one that has succeeded least.
+    /// Chooses any tool, or half of the time one of those that succeeded least often.
     fn choose<'t>(&self, tools: &'t [ToolDefinition], key: Key) -> &'t ToolDefinition {
         let any = &tools[key.below(0, tools.len() as u64) as usize];
         if key.below(1, 2) == 0 {
@@ -251,7 +251,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Texts of the state that a tool's description says.
+    /// Finds texts of the state that descriptions of tools contain.
     fn descriptions(&mut self, tools: &[ToolDefinition]) {
         for tool in tools {
             let schema = tool.input_schema.to_string();
@@ -272,7 +272,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A session restored from a snapshot has the same state.
+    /// Checks that a session restored from a snapshot has the same state.
     async fn snapshot(&mut self, session: &EnvironmentSession) {
         let kept = async {
             let state = session.state().await.map_err(|error| error.to_string())?;
@@ -302,7 +302,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The same calls from the same seed give the same.
+    /// Checks that the same calls from the same seed give the same results.
     async fn again(&mut self) {
         let place = self.start.name.clone();
         let mend = "draw everything random from the seed, and use no time and no order of a set";
@@ -338,7 +338,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The end of the walk as the state of a task loads as it is.
+    /// Checks that the walk's last state, as the state of a task, loads unchanged.
     async fn reload(&mut self, session: &EnvironmentSession) {
         let is_a_server = self.start.task.get("servers").is_some();
         let Ok(state) = session.state().await else {

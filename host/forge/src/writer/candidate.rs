@@ -158,7 +158,7 @@ pub(super) fn state_scenarios(scenarios: StateScenarios) -> Result<Vec<StateScen
     Ok(scenarios.scenarios)
 }
 
-/// Refuses scenarios of which one size is missing or there twice.
+/// Refuses scenarios if one size is missing or occurs twice.
 fn sizes<'s>(names: impl Iterator<Item = &'s str>) -> Result<(), Unusable> {
     let mut there = BTreeSet::new();
     for name in names {
@@ -255,7 +255,7 @@ impl Candidate {
         blake3::hash(all.to_string().as_bytes()).to_hex()[..16].to_owned()
     }
 
-    /// Writes its files into a folder, which is made. Returns the main file.
+    /// Writes the candidate's files into a folder, which is created. Returns the main file.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, (PathBuf, io::Error)> {
         fs::create_dir_all(folder).map_err(|error| (folder.to_owned(), error))?;
         let put = |path: PathBuf, text: &str| match rlf_files::write(&path, text.as_bytes()) {
@@ -269,7 +269,7 @@ impl Candidate {
         put(folder.join(self.file()), self.text())
     }
 
-    /// The candidate that a revision makes of this one. What it leaves out stays.
+    /// The candidate that a revision makes of this one. Parts that the revision leaves out stay.
     pub(super) fn revised(&self, answer: &str) -> Result<Self, Unusable> {
         let source = match &self.source {
             Source::Specification { .. } => {

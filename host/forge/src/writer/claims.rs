@@ -9,7 +9,7 @@ use super::examine::{Finding, is_same};
 pub struct Claims {
     /// Findings of the round before that the model says it mended.
     pub mended: Vec<Finding>,
-    /// Those of them that were found again.
+    /// Findings in `mended` that were found again.
     pub untrue: Vec<Finding>,
 }
 

@@ -40,12 +40,12 @@ pub struct Estimate {
     pub stages: Vec<StageEstimate>,
     /// One revision.
     pub revision: StageEstimate,
-    /// Most revisions.
+    /// Maximum number of revisions.
     pub rounds: u32,
 }
 
 impl Estimate {
-    /// The total with so many revisions.
+    /// The total with this many revisions.
     pub fn total(&self, revisions: u32, price: Option<Price>) -> Total {
         let times = u64::from(revisions);
         let sum = |of: fn(&StageEstimate) -> u64| {
@@ -116,7 +116,7 @@ pub fn estimate(
     Ok((estimate, first))
 }
 
-/// A text of so many tokens.
+/// A text of this many tokens.
 fn text_of(tokens: u64) -> String {
     let mut text = "abc".repeat(tokens as usize);
     while tokens_of(&text) > tokens {

@@ -24,10 +24,10 @@ pub trait Opener: Send + Sync {
 /// The reason why a candidate was not opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotOpened {
-    /// It is its own fault, in words for the model.
+    /// The candidate is to blame. The text tells the model why.
     #[error("{0}")]
     Faulty(String),
-    /// It is not its fault: a plugin is missing, the disk is full, or the machine is too busy.
+    /// The candidate is not to blame: a plugin is missing, the disk is full, or the machine is too busy.
     #[error("{0}")]
     Unavailable(String),
 }
@@ -39,7 +39,7 @@ pub struct Thoroughness {
     pub seeds: u64,
     /// Walks and calls.
     pub effort: Effort,
-    /// Most time for one candidate. A slower one has a finding.
+    /// Maximum time for one candidate. A slower one gets a finding.
     pub time: Duration,
 }
 
@@ -105,11 +105,11 @@ pub enum Reached {
 pub struct Examination {
     /// The point that it reached.
     pub reached: Reached,
-    /// Tools that were played.
+    /// Number of tools that were played.
     pub tools: usize,
-    /// Calls that were made.
+    /// Number of calls that were made.
     pub calls: usize,
-    /// Scenarios that loaded, of all.
+    /// Number of scenarios that loaded, and number of all scenarios.
     pub loaded: (usize, usize),
     /// All findings, errors first.
     pub findings: Vec<Finding>,
@@ -121,7 +121,8 @@ impl Examination {
         self.findings.iter().filter(|one| is_error(one)).count()
     }
 
-    /// Better is greater: the point that it reached, then fewer errors, then fewer warnings.
+    /// A key that is greater for a better candidate: first the point that it reached, then fewer errors, then fewer
+    /// warnings.
     pub(super) fn rank(&self) -> (Reached, Reverse<usize>, Reverse<usize>) {
         (
             self.reached,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::WriteError;
 use super::candidate::Candidate;
 
-/// Writes a candidate, whose file is `at`, into a folder, and adds its scenarios to those that are there. If the folder
+/// Writes a candidate, whose file is `at`, into a folder, and adds its scenarios to the existing ones. If the folder
 /// has another file of its name, that is an error, and nothing is overwritten. Returns the file.
 pub(super) fn place(
     candidate: &Candidate,

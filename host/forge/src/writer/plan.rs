@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::ask::Unusable;
 
-/// Fewest tools of an environment, loading and saving not counted.
+/// Minimum number of tools of an environment, loading and saving not counted.
 pub(super) const MIN_TOOLS: usize = 4;
-/// Most tools of an environment.
+/// Maximum number of tools of an environment.
 pub(super) const MAX_TOOLS: usize = 20;
 
 /// The subject of an environment.

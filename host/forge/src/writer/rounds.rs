@@ -17,7 +17,7 @@ use super::{Request, WriteError, Writer};
 use crate::ask::prompts::PromptError;
 use crate::ask::{AskError, Question, Spent};
 
-/// Most findings that a revision is shown.
+/// Maximum number of findings that a revision is shown.
 const MAX_FINDINGS: usize = 40;
 /// The record of a round, in its folder.
 const RECORD: &str = "round.json";
@@ -55,7 +55,7 @@ pub enum Stop {
     Time,
     /// The revision made no progress.
     NoProgress {
-        /// Why not.
+        /// The way in which the revision made no progress.
         why: Standstill,
     },
     /// The model gave no answer that can be used.
@@ -78,7 +78,7 @@ pub enum Standstill {
 }
 
 impl Standstill {
-    /// The end of a sentence.
+    /// The reason in words, as the end of a sentence.
     pub fn text(self) -> &'static str {
         match self {
             Self::Unchanged => "the model returned the file unchanged",
@@ -93,7 +93,7 @@ impl Standstill {
 pub(super) struct Revised {
     pub(super) rounds: Vec<Round>,
     pub(super) candidates: Vec<Candidate>,
-    /// Number of the best one.
+    /// Number of the best round.
     pub(super) best: usize,
     pub(super) stop: Stop,
 }
@@ -169,7 +169,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a candidate to disk, examines it, and keeps what was found beside it.
+    /// Writes a candidate to disk, examines it, and keeps the findings beside it.
     async fn round(
         &self,
         number: u32,
@@ -267,7 +267,7 @@ pub(super) fn listed(findings: &[Finding]) -> String {
     list
 }
 
-/// True if a revision mended an error of the round before it, or came further.
+/// True if a revision fixed an error of the round before it, or passed a check that the round before did not reach.
 fn is_progress(before: &Round, after: &Round) -> bool {
     let (before, after) = (&before.examination, &after.examination);
     let is_gone = |error: &Finding| !after.findings.iter().any(|other| is_same(other, error));

@@ -1,7 +1,7 @@
 //! Environments in which no task can be made, one for each reason that making gives.
 
 use rlf_forge::tasks::{Folder, Manifest};
-use rlf_forge::tasks::{Maker, PipelineError, Reason, Suite, TaskOptions, make};
+use rlf_forge::tasks::{Made, Maker, PipelineError, Reason, Suite, TaskOptions, make};
 
 use super::{composed, examples, made, options, program};
 
@@ -164,4 +164,35 @@ fn every_rejected_candidate_has_its_stage_and_reason() {
                 .all(|task| task.candidate != one.candidate)
         );
     }
+}
+
+#[test]
+fn without_checks_the_rejected_candidates_become_tasks() {
+    let checked = options(40);
+    let unchecked = TaskOptions {
+        unchecked: true,
+        ..options(40)
+    };
+    let suite = composed(10);
+    let (with, without) = (made(&suite, &checked), made(&suite, &unchecked));
+    let by_checks = |made: &Made| {
+        let mut reasons: Vec<Reason> = made.rejected.iter().map(|one| one.reason).collect();
+        reasons.retain(|reason| matches!(reason, Reason::Trivial | Reason::Impossible));
+        reasons.len()
+    };
+    assert!(by_checks(&with) > 0);
+    assert_eq!(by_checks(&without), 0);
+    let numbers = |made: &Made| {
+        made.tasks
+            .iter()
+            .map(|task| task.candidate)
+            .collect::<Vec<_>>()
+    };
+    let last = *numbers(&without).last().unwrap();
+    let kept = numbers(&with).into_iter().filter(|number| *number <= last);
+    assert!(kept.clone().count() < 40);
+    assert!(
+        kept.clone()
+            .all(|number| numbers(&without).contains(&number))
+    );
 }

@@ -113,7 +113,7 @@ fn every_missing_grant_is_named_at_once() {
             &both
         ),
         format!(
-            "[plugins.p] grants `model`, `http`, but to whatever lies there; bind the grant to \
+            "[plugins.p] grants `model`, `http`, but does not pin the component; bind the grant to \
              this component: hash = \"{HASH}\""
         )
     );

@@ -66,7 +66,8 @@ pub struct Nesting {
 }
 
 impl Nesting {
-    /// Creates the means for the call `call_id`. The calls that it makes derive their seeds from `turn.seed`.
+    /// Creates the context in which the call `call_id` can make other calls. The calls that it makes derive their seeds
+    /// from `turn.seed`.
     pub fn new(calls: Arc<dyn NestedCalls>, turn: TurnContext, call_id: &str) -> Arc<Self> {
         Arc::new(Self {
             calls,

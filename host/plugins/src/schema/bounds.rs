@@ -52,8 +52,8 @@ impl Cost {
 #[derive(Debug, Clone, Copy, Default)]
 struct Extent {
     once: Cost,
-    /// The additional cost of an `unevaluated…` keyword beside it: everything that applies to the same value is checked
-    /// again, to find the evaluated parts.
+    /// The extra cost if the same schema object has an `unevaluated…` keyword, which checks everything that applies to
+    /// the value a second time.
     again: Cost,
     depth: usize,
 }
@@ -93,7 +93,7 @@ struct Bounds<'s> {
 }
 
 impl<'s> Bounds<'s> {
-    /// `depth` is counted from the root or from the last reference, `total` from the root.
+    /// Measures a part of a schema. `depth` is counted from the root or from the last reference, `total` from the root.
     fn extent(
         &mut self,
         value: &'s Value,

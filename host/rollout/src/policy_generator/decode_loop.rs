@@ -168,8 +168,8 @@ impl<'a> DecodeLoop<'a> {
         }
     }
 
-    /// Copies the prompt of a sequence that has read nothing from the sequence that holds it. False
-    /// if that one is still reading: then this one must wait.
+    /// Copies the prompt of a sequence that has read nothing from the sequence that holds it. Returns false if the
+    /// other sequence is still reading: then this one must wait.
     fn share_prompt(&mut self, id: SequenceId) -> rlf_policy::Result<bool> {
         let Some(sequence) = self.sequences.get(&id) else {
             return Ok(false);

@@ -13,7 +13,7 @@ use crate::error::ConfigurationError;
 /// Stands for the tokenizer's vocabulary, which is not known before the tasks are read, in the check of a model's shape.
 const STAND_IN_VOCABULARY: usize = 512;
 
-/// The error of the value of `key`, or of the lack of one.
+/// Fails with the error of the value of `key`, or of the lack of one.
 fn wrong(key: &str, problem: &str) -> Result<(), ConfigurationError> {
     Err(ConfigurationError::value(key, problem))
 }

@@ -1,7 +1,7 @@
 //! Demonstrations for SFT: their sources, and how they are played.
 
+pub(crate) mod batches;
 pub(crate) mod gold;
-pub(crate) mod played;
 pub mod reference;
 pub(crate) mod turns;
 

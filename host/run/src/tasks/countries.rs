@@ -9,6 +9,7 @@ use rlf_dialogue::config::AnswerRule;
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::episode::Episode;
 use rlf_dialogue::split::Split;
+use rlf_dialogue::task::{NumberedTask, Task};
 use rlf_dialogue::tool::ToolCall;
 use rlf_forge::countries::{CountryTasks, DemonstratedTurn, LOOKUP, Stage};
 use rlf_rollout::EpisodeContext;
@@ -16,7 +17,7 @@ use rlf_rollout::demonstrate::{Demonstrator, DemonstratorError};
 use rlf_rollout::shown_tools::ShownTools;
 use serde_json::json;
 
-use super::{IndexedTask, TaskSource, named_tools};
+use super::{TaskSource, named_tools};
 use crate::demonstrations::turns::{TrialConversation, answering, calling};
 use crate::demonstrations::{DemonstrationSet, SftDemonstration};
 use crate::error::{RunFailure, TasksError};
@@ -30,57 +31,58 @@ const FACTS_TABLE: &str = "facts.csv";
 const EXERCISES: u64 = 2000;
 
 /// Questions over a table of countries, real ones and generated ones.
-pub struct Countries {
+pub(crate) struct Countries {
     tasks: Arc<CountryTasks>,
 }
 
 impl Countries {
     /// Wraps generated country tasks.
-    pub fn new(tasks: CountryTasks) -> Self {
+    pub(crate) fn new(tasks: CountryTasks) -> Self {
         Self {
             tasks: Arc::new(tasks),
         }
     }
 
-    fn task(&self, split: Split, stage: Stage, number: u64) -> IndexedTask {
-        (number, Arc::new(self.tasks.task(split, stage, number)))
+    fn task(&self, split: Split, stage: Stage, number: u64) -> NumberedTask {
+        let task = Arc::new(self.tasks.task(split, stage, number));
+        NumberedTask { number, task }
     }
 }
 
 impl TaskSource for Countries {
-    fn practice(&self, step: u64, count: usize) -> Vec<IndexedTask> {
+    fn training_tasks(&self, step: u64, count: usize) -> Vec<NumberedTask> {
         (step * count as u64..(step + 1) * count as u64)
             .map(|number| self.task(Split::Train, Stage::Rl, number))
             .collect()
     }
 
-    fn first(&self, split: Split, count: usize) -> Vec<IndexedTask> {
+    fn first(&self, split: Split, count: usize) -> Vec<NumberedTask> {
         (0..count as u64)
             .map(|number| self.task(split, Stage::Eval, number))
             .collect()
     }
 
-    fn find(&self, split: Split, which: &str) -> Result<IndexedTask, TasksError> {
+    fn find(&self, split: Split, which: &str) -> Result<NumberedTask, TasksError> {
         if let Ok(number) = which.parse::<u64>() {
             return Ok(self.task(split, Stage::Eval, number));
         }
         (0..10_000)
             .map(|number| self.task(split, Stage::Eval, number))
-            .find(|(_, task)| task.id == which)
+            .find(|numbered| numbered.task.id == which)
             .ok_or_else(|| {
                 TasksError::NotFound(format!(
                     "no task `{which}` among the first 10,000 of this split; ids look like `{}`",
-                    self.task(split, Stage::Eval, 0).1.id
+                    self.task(split, Stage::Eval, 0).task.id
                 ))
             })
     }
 
-    fn rows(&self) -> Vec<IndexedTask> {
+    fn all_tasks(&self) -> Vec<Arc<Task>> {
         Vec::new()
     }
 
     fn tools(&self) -> Option<BTreeSet<String>> {
-        let (_, task) = self.task(Split::Train, Stage::Rl, 0);
+        let task = self.task(Split::Train, Stage::Rl, 0).task;
         named_tools(&task).map(|tools| tools.into_iter().collect())
     }
 
@@ -94,7 +96,7 @@ impl TaskSource for Countries {
 
     fn check(&self, context: &EpisodeContext) -> Result<(), RunFailure> {
         // All of these questions use the same tools.
-        let (_, task) = self.task(Split::Train, Stage::Rl, 0);
+        let task = self.task(Split::Train, Stage::Rl, 0).task;
         let offered = context.tools.definitions(task.tools.as_deref());
         let offered = offered.map_err(TasksError::NoFactTools)?;
         Episode::start(&context.dialogue, String::new(), &task, offered)

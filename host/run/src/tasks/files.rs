@@ -1,21 +1,22 @@
 //! Tasks read from JSON lines. Training goes through them epoch by epoch, in shuffled order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::split::Split;
-use rlf_dialogue::task::Task;
+use rlf_dialogue::task::{NumberedTask, Task};
 use rlf_import::read_tasks;
 use rlf_rollout::shown_tools::ShownTools;
 use rlf_rollout::task_environment::rehearse;
 use rlf_rollout::user;
 use rlf_rollout::{EpisodeContext, RolloutError};
+use rlf_train::run::{TaskFile, file_digest};
 
 use super::epochs::Epochs;
-use super::{IndexedTask, TaskSource, named_tools};
+use super::{TaskSource, named_tools};
 use crate::config::TasksConfig;
 use crate::demonstrations::gold::GoldDemonstration;
 use crate::demonstrations::{DemonstrationSet, SftDemonstration};
@@ -23,12 +24,13 @@ use crate::error::{ConfigurationError, RunFailure, TasksError};
 use crate::reporter::RunReporter;
 use crate::text::Corpus;
 
-/// Largest number of tasks of a split whose environments are opened before a run begins.
+/// Maximum number of tasks of a split whose environments are opened before a run begins.
 const MAX_OPENED: usize = 256;
 
 /// The tasks of a run's files, and the conversations to imitate if the configuration names a file of them.
-pub struct Files {
+pub(crate) struct Files {
     seed: u64,
+    sources: BTreeMap<String, TaskFile>,
     train: Vec<Arc<Task>>,
     validation: Vec<Arc<Task>>,
     test: Vec<Arc<Task>>,
@@ -50,9 +52,33 @@ fn read_demonstrations(path: &Path) -> Result<Vec<Arc<rlf_import::Demonstration>
         .collect()
 }
 
+/// The files of `[tasks]` with their content.
+fn task_files(config: &TasksConfig) -> Result<BTreeMap<String, TaskFile>, RunFailure> {
+    let named = [
+        ("tasks.train", &config.train),
+        ("tasks.validation", &config.validation),
+        ("tasks.test", &config.test),
+        ("tasks.demonstrations", &config.demonstrations),
+    ];
+    let mut files = BTreeMap::new();
+    for (key, path) in named {
+        // What was read from a pipe cannot be read again.
+        if let Some(path) = path.as_ref().filter(|path| path.is_file()) {
+            let digest = file_digest(path);
+            let unreadable = RunFailure::io(format!("cannot read {}", path.display()));
+            let file = TaskFile {
+                path: path.clone(),
+                blake3: digest.map_err(unreadable)?,
+            };
+            files.insert(key.into(), file);
+        }
+    }
+    Ok(files)
+}
+
 impl Files {
     /// Reads all files that the configuration names.
-    pub fn open(
+    pub(crate) fn open(
         config: &TasksConfig,
         seed: u64,
         validation_tasks: usize,
@@ -100,6 +126,7 @@ impl Files {
         };
         Ok(Self {
             seed,
+            sources: task_files(config)?,
             epochs: Epochs::new(seed, "tasks", train.len()),
             train,
             validation,
@@ -127,7 +154,7 @@ impl Files {
 
     /// Renders the tasks of all splits once. Of the tasks with an environment, at most [`MAX_OPENED`] a split are opened
     /// and rendered.
-    async fn rehearse(&self, context: &EpisodeContext) -> Result<(), TasksError> {
+    async fn rehearse_tasks(&self, context: &EpisodeContext) -> Result<(), TasksError> {
         for split in Split::ALL {
             let tasks = self.split(split);
             let opened = tasks
@@ -135,11 +162,12 @@ impl Files {
                 .filter(|task| task.environment.is_some())
                 .count();
             let every = opened.div_ceil(MAX_OPENED).max(1);
-            let mut seen = 0;
+            let mut seen: usize = 0;
             for task in tasks {
                 if task.environment.is_some() {
+                    let skipped = !seen.is_multiple_of(every);
                     seen += 1;
-                    if seen % every != 0 && seen != 1 {
+                    if skipped {
                         continue;
                     }
                 }
@@ -182,46 +210,49 @@ impl Files {
 }
 
 impl TaskSource for Files {
-    fn practice(&self, step: u64, count: usize) -> Vec<IndexedTask> {
+    fn training_tasks(&self, step: u64, count: usize) -> Vec<NumberedTask> {
         (step * count as u64..(step + 1) * count as u64)
-            .map(|number| (number, self.train[self.epochs.index(number)].clone()))
+            .map(|number| NumberedTask {
+                number,
+                task: self.train[self.epochs.index(number)].clone(),
+            })
             .collect()
     }
 
-    fn all_practice(&self) -> Option<&[Arc<Task>]> {
+    fn all_training_tasks(&self) -> Option<&[Arc<Task>]> {
         Some(&self.train)
     }
 
-    fn first(&self, split: Split, count: usize) -> Vec<IndexedTask> {
-        let tasks = self.split(split).iter().take(count);
-        (0..).zip(tasks.cloned()).collect()
-    }
-
-    fn find(&self, split: Split, which: &str) -> Result<IndexedTask, TasksError> {
-        let tasks = self.split(split);
-        if let Ok(number) = which.parse::<u64>() {
-            let task = tasks.get(number as usize).ok_or_else(|| {
-                TasksError::NotFound(format!(
-                    "there is no task {number}: the split has {}, from 0",
-                    tasks.len()
-                ))
-            })?;
-            return Ok((number, task.clone()));
-        }
-        (0..)
-            .zip(tasks)
-            .find(|(_, task)| task.id == which)
-            .map(|(number, task)| (number, task.clone()))
-            .ok_or_else(|| {
-                TasksError::NotFound(format!("no task of this split has the id `{which}`"))
-            })
-    }
-
-    fn rows(&self) -> Vec<IndexedTask> {
-        Split::ALL
-            .into_iter()
-            .flat_map(|split| self.first(split, usize::MAX))
+    fn first(&self, split: Split, count: usize) -> Vec<NumberedTask> {
+        let tasks = self.split(split).iter().take(count).cloned();
+        let numbered = (0..).zip(tasks);
+        numbered
+            .map(|(number, task)| NumberedTask { number, task })
             .collect()
+    }
+
+    fn find(&self, split: Split, which: &str) -> Result<NumberedTask, TasksError> {
+        let mut tasks = self.first(split, usize::MAX).into_iter();
+        let count = tasks.len();
+        let (found, problem) = match which.parse() {
+            Ok(number) => (
+                tasks.nth(number),
+                format!("there is no task {number}: the split has {count}, from 0"),
+            ),
+            Err(_) => (
+                tasks.find(|numbered| numbered.task.id == which),
+                format!("no task of this split has the id `{which}`"),
+            ),
+        };
+        found.ok_or(TasksError::NotFound(problem))
+    }
+
+    fn all_tasks(&self) -> Vec<Arc<Task>> {
+        self.all().cloned().collect()
+    }
+
+    fn files(&self) -> BTreeMap<String, TaskFile> {
+        self.sources.clone()
     }
 
     fn tools(&self) -> Option<BTreeSet<String>> {
@@ -257,7 +288,7 @@ impl TaskSource for Files {
                     .enable_time()
                     .build()
                     .map_err(RunFailure::io("cannot start checking the tasks"))?;
-                Ok(runtime.block_on(self.rehearse(context))?)
+                Ok(runtime.block_on(self.rehearse_tasks(context))?)
             });
             checked
                 .join()

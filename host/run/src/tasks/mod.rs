@@ -1,20 +1,21 @@
 //! The tasks of a run. A [`TaskSource`] provides tasks by split and number; [`open`] opens the one that a configuration
-//! names: [`Files`], or the generated questions of [`Countries`].
+//! names: files, or the generated questions about countries.
 
 mod countries;
 mod epochs;
 mod files;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::split::Split;
-use rlf_dialogue::task::Task;
+use rlf_dialogue::task::{NumberedTask, Task};
 use rlf_forge::countries::CountryTasks;
 use rlf_rollout::EpisodeContext;
 use rlf_rollout::shown_tools::ShownTools;
+use rlf_train::run::TaskFile;
 
 use crate::config::TasksConfig;
 use crate::demonstrations::DemonstrationSet;
@@ -22,31 +23,34 @@ use crate::error::{RunFailure, TasksError};
 use crate::reporter::RunReporter;
 use crate::text::Corpus;
 
-pub use countries::Countries;
-pub use files::Files;
-
-/// A task with its number within the split, which keys its randomness.
-pub type IndexedTask = (u64, Arc<Task>);
+use countries::Countries;
+use files::Files;
 
 /// Provides tasks by split and number. Every method depends on its arguments alone, so that a resumed run trains on the
 /// same tasks as an uninterrupted one.
 pub trait TaskSource: Send + Sync {
     /// The training tasks of an RL step.
-    fn practice(&self, step: u64, count: usize) -> Vec<IndexedTask>;
+    fn training_tasks(&self, step: u64, count: usize) -> Vec<NumberedTask>;
 
     /// All training tasks, for a curriculum. None if they are generated without end.
-    fn all_practice(&self) -> Option<&[Arc<Task>]> {
+    fn all_training_tasks(&self) -> Option<&[Arc<Task>]> {
         None
     }
 
     /// The first `count` tasks of a split; fewer if it has no more.
-    fn first(&self, split: Split, count: usize) -> Vec<IndexedTask>;
+    fn first(&self, split: Split, count: usize) -> Vec<NumberedTask>;
 
     /// Finds one task, by its number within the split or by its id.
-    fn find(&self, split: Split, which: &str) -> Result<IndexedTask, TasksError>;
+    fn find(&self, split: Split, which: &str) -> Result<NumberedTask, TasksError>;
 
     /// The tasks of all splits; empty if they are generated without end.
-    fn rows(&self) -> Vec<IndexedTask>;
+    fn all_tasks(&self) -> Vec<Arc<Task>>;
+
+    /// The files that tasks and demonstrations were read from, by the key of the configuration that names them. Pipes are
+    /// left out.
+    fn files(&self) -> BTreeMap<String, TaskFile> {
+        BTreeMap::new()
+    }
 
     /// The tools that any task may use. None if some task may use all loaded tools.
     fn tools(&self) -> Option<BTreeSet<String>>;

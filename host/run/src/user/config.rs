@@ -32,7 +32,7 @@ pub struct UserConfig {
     /// The endpoint that is asked.
     #[serde(flatten)]
     pub endpoint: EndpointConfig,
-    /// Largest number of the user's messages in one episode, after which the user leaves. Default 30.
+    /// Maximum number of the user's messages in one episode, after which the user leaves. Default 30.
     pub max_turns: u32,
     /// Word in a reply that means the user leaves. The agent does not see that reply. Default `###STOP###`.
     pub stop: String,

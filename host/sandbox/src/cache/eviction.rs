@@ -23,7 +23,7 @@ pub struct CacheUsage {
     pub entries: usize,
     /// Size of all entries together.
     pub bytes: u64,
-    /// The time at which the entry was used that was not used for longest.
+    /// The time of the last use of the entry that has not been used for the longest time.
     pub oldest_use: Option<SystemTime>,
 }
 
@@ -64,8 +64,8 @@ pub(super) fn evict(folder: &Path, max_bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The entries with the time of their last use and their size, the one that was not used for longest first. Removes what
-/// processes that died left half written.
+/// Lists the entries with the time of their last use and their size, least recently used first. Removes files that
+/// processes left half-written when they died.
 fn entries(folder: &Path) -> io::Result<Vec<(SystemTime, u64, PathBuf)>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {

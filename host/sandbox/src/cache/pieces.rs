@@ -13,7 +13,7 @@ use blake3::Hash;
 const PIECE_BYTES: usize = 256 << 10;
 /// Number of pieces that are worth another thread.
 const PIECES_PER_THREAD: usize = 16;
-/// Largest number of threads that hash one file.
+/// Maximum number of threads that hash one file.
 const MAX_THREADS: usize = 4;
 
 /// The hash of compiled code: BLAKE3 of its length and of the hashes of its pieces.

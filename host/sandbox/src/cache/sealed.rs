@@ -149,7 +149,7 @@ mod linux {
         }
     }
 
-    /// The same for a core module.
+    /// Like [`component`], for a core module.
     pub(super) fn module(file: &File, engine: &Engine) -> wasmtime::Result<Module> {
         let path = path(file);
         // SAFETY: as for a component above; its bytes are what `Module::serialize` gave.

@@ -36,9 +36,9 @@ const MEMORY_UNIT_BYTES: u64 = 64 << 10;
 /// Places and memory of one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PoolLevel {
-    /// Calls at once.
+    /// Maximum number of calls at once.
     pub places: u32,
-    /// The sum of their memory limits, in bytes.
+    /// Maximum sum of the memory limits of these calls, in bytes.
     pub memory_bytes: u64,
 }
 

@@ -17,25 +17,26 @@ const MAX_WORKERS: usize = 1_024;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
-    /// Calls that run at once; more wait inside their deadline. Nested calls have a quarter as many places on
-    /// top, for each of two levels. Default: one per 64 MiB of the machine's
-    /// memory, between 32 and 512, and at most what `vm.max_map_count` allows. Costs address space (4 GiB a memory), not memory.
+    /// Number of calls that run at once. Further calls wait, within their deadline. Each of the two levels of nested
+    /// calls has a quarter as many places in addition. Default: one per 64 MiB of the machine's memory, between 32 and
+    /// 512, and at most what `vm.max_map_count` allows. Costs address space (4 GiB a memory), not memory.
     pub instances: Option<u32>,
-    /// Largest sum of the memory limits of all live calls; calls beyond it wait inside their deadline.
-    /// Default: half of the machine's memory.
+    /// Maximum sum of the memory limits of all live calls. Calls beyond it wait, within their deadline. Default: half
+    /// of the machine's memory.
     pub memory_budget_bytes: Option<u64>,
-    /// Programs that run in interpreters at once; more wait. Default: as `instances`.
+    /// Number of programs that run in interpreters at once. Further programs wait. Default: as `instances`.
     pub programs: Option<u32>,
-    /// Largest sum of the memory limits of all running programs; programs beyond it wait. Programs share most of
-    /// their memory until they write to it, so a machine that runs small programs can be given more than it has. Default: a quarter of the machine's memory.
+    /// Maximum sum of the memory limits of all running programs. Programs beyond it wait. Programs share most of their
+    /// memory until they write to it, so a machine that runs small programs can be given more than it has. Default: a
+    /// quarter of the machine's memory.
     pub program_memory_budget_bytes: Option<u64>,
-    /// Environment sessions that keep an instance at once. Those that wait longest make room for others, and come
-    /// back from a snapshot. Default: as `instances`.
+    /// Number of environment sessions that keep an instance at once. The sessions that have waited longest make room
+    /// for others, and are later restored from a snapshot. Default: as `instances`.
     pub sessions: Option<u32>,
     /// Memory that sessions may have of their own: the growth of waiting ones, and the memory limits of those that
     /// run. Default: a quarter of the machine's memory.
     pub session_memory_budget_bytes: Option<u64>,
-    /// Largest size of one linear memory, even if a plugin's limits allow more. Default 512 MiB.
+    /// Maximum size of one linear memory, even if a plugin's limits allow more. Default 512 MiB.
     pub max_memory_bytes: u64,
     /// Threads that run guests, apart from everything else the host does, so that a busy guest
     /// delays neither deadlines nor rollouts. Default: one per core, at most 4, at least 2.
@@ -44,22 +45,22 @@ pub struct SandboxConfig {
     /// budgets and quicker cancellation, more switches. Key `tick_ms`, default 5 ms.
     #[serde(rename = "tick_ms", with = "milliseconds")]
     pub tick: Duration,
-    /// Largest component that is read. Default 512 MiB.
+    /// Maximum size of a component that is read, in bytes. Default 512 MiB.
     pub max_component_bytes: u64,
     /// Folder for compiled components; made with mode 0700, not used if others can enter it.
     /// Default: none, every load compiles.
     pub cache: Option<PathBuf>,
-    /// Largest total size of compiled components in that folder; the least recently used make room for new ones.
+    /// Maximum total size of compiled components in that folder; the least recently used make room for new ones.
     /// Default 8 GiB: Python's code takes about 80 MiB once, and its memory 33 MiB for every file of an environment. 0
     /// keeps none.
     pub cache_bytes: u64,
-    /// Limit of wall-clock and of CPU time for checking, snapshotting and compiling one component, beside its
-    /// `init`, once for every 64 MiB of the component that were begun. Key `prepare_ms`, default 120,000 ms. It applies only
-    /// if `preparer` is set.
+    /// Limit of wall-clock and of CPU time for checking, snapshotting and compiling one component, without its `init`.
+    /// A component gets this time once for each started 64 MiB of its size. Key `prepare_ms`, default 120,000 ms. It
+    /// applies only if `preparer` is set.
     #[serde(rename = "prepare_ms", with = "milliseconds")]
     pub prepare: Duration,
-    /// Memory that preparing one component may take, beside 16 times its size. Default 4 GiB. It applies only if
-    /// `preparer` is set.
+    /// Memory that preparing one component may take, in addition to 16 times its size. Default 4 GiB. It applies only
+    /// if `preparer` is set.
     pub prepare_memory_bytes: u64,
     /// The program that prepares components in a child process, started with
     /// [`prepare_process::ARGUMENT`](crate::prepare_process::ARGUMENT). It must come from the same build as this one. A
@@ -67,10 +68,10 @@ pub struct SandboxConfig {
     /// Not a key of a configuration. Default: none, so that components are prepared in this process, without limits.
     #[serde(skip)]
     pub preparer: Option<PathBuf>,
-    /// True if compiled code is mapped from the cache instead of copied first, so that the process starts faster. Only for
-    /// processes that end soon and may be killed: if anyone opens such a file of the cache for writing, the kernel ends
-    /// this process with SIGKILL before it lets them. rlf-host itself never writes to an existing file of the cache.
-    /// Not a key of a configuration. Default: false.
+    /// True if compiled code is mapped from the cache instead of copied first, so that the process starts faster. Only
+    /// for processes that end soon and may be killed: if another process opens such a file for writing, the kernel
+    /// first ends this process with SIGKILL. rlf-host itself never writes to an existing file of the cache. Not a key
+    /// of a configuration. Default: false.
     #[serde(skip)]
     pub is_short_lived: bool,
 }
@@ -108,9 +109,9 @@ pub enum SandboxError {
         key: &'static str,
         /// The configured value.
         value: u128,
-        /// The least allowed.
+        /// The minimum that is allowed.
         least: u128,
-        /// The most allowed.
+        /// The maximum that is allowed.
         most: u128,
     },
     /// The interval between interruptions is 0.

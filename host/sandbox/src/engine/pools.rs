@@ -30,7 +30,7 @@ pub struct Pools {
     pub memories: u32,
     /// Tables.
     pub tables: u32,
-    /// Largest size of one memory, in bytes.
+    /// Maximum size of one memory, in bytes.
     pub max_memory_bytes: u64,
     /// Threads that run guests.
     pub workers: usize,
@@ -150,7 +150,7 @@ fn machine_memory() -> u64 {
     kib.unwrap_or(4 << 20) << 10
 }
 
-/// See [`SandboxConfig::instances`].
+/// Default number of instances on this machine. See [`SandboxConfig::instances`].
 fn instances_for_machine() -> u32 {
     let by_memory = (machine_memory() / (64 << 20)).clamp(32, 512);
     // About 5.5 mappings live with each instance; others need some too.

@@ -30,7 +30,7 @@ impl Reset {
         Self::from_swaps(PoolingAllocationConfig::is_pagemap_scan_available(), &swaps)
     }
 
-    /// `swaps` is a table with a line of titles.
+    /// The way for a machine with the swap areas in `swaps`, a table with a line of titles.
     fn from_swaps(can_ask: bool, swaps: &str) -> Self {
         if !can_ask {
             Self::Unmapping

@@ -21,7 +21,7 @@ use crate::guest::{State, linker};
 pub struct InUse {
     /// Calls that hold a place.
     pub permits: usize,
-    /// The sum of their memory limits, in bytes.
+    /// Sum of the memory limits of these calls, in bytes.
     pub memory_bytes: u64,
     /// Component instances.
     pub component_instances: u64,

@@ -20,7 +20,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 pub struct ComponentFile {
     file: File,
     info: ComponentInfo,
-    /// Has hashed the component.
+    /// The hasher, to which the component's bytes were given.
     hasher: blake3::Hasher,
 }
 

@@ -18,7 +18,7 @@ pub enum LoadError {
         "not WebAssembly (it begins with {start:?}); a plugin is a component, built for wasm32-wasip2"
     )]
     NotWasm {
-        /// Its first characters.
+        /// The first characters of the file.
         start: String,
     },
     /// The file is WebAssembly, but not a component.
@@ -66,22 +66,30 @@ pub enum LoadError {
     /// Its limits cannot be kept.
     #[error("limits: {0}")]
     Limits(#[from] LimitsError),
-    /// It is invalid, or does not fit the contract or the pools.
+    /// The component is invalid, or does not fit the contract or the pools.
     #[error("it does not compile or link: {reason}")]
     Compile {
         /// The error of wasmtime.
         reason: String,
     },
-    /// It could not be prepared within the limits on that.
+    /// The component could not be prepared within its limits of time and memory, or preparing it failed.
     #[error("{reason}")]
     Preparation {
         /// The limit, or the failure.
         reason: String,
     },
-    /// Its `init` returned an error, broke, or reached a limit.
-    #[error("its init failed: {reason}{}", if .printed.is_empty() { String::new() } else { format!("; it printed: {printed}") })]
+    /// Its `init` returned the error `invalid-arguments`: it refuses its config.
+    #[error("its init failed: invalid arguments: {reason}{}", and_printed(.printed))]
+    Config {
+        /// The text of its error.
+        reason: String,
+        /// The standard error of `init` until then, shortened.
+        printed: String,
+    },
+    /// Its `init` returned another error, broke, or reached a limit.
+    #[error("its init failed: {reason}{}", and_printed(.printed))]
     Init {
-        /// Its error, or the reason that it was stopped.
+        /// The error of `init`, or the reason why `init` was stopped.
         reason: String,
         /// Its standard error before that, shortened.
         printed: String,
@@ -95,12 +103,27 @@ impl LoadError {
         }
     }
 
-    pub(crate) fn init(reason: String, record: &Record) -> Self {
-        let printed = record.take_output()[1].captured().text;
-        let printed = printed.trim().lines().collect::<Vec<_>>().join(" | ");
-        Self::Init {
-            reason,
-            printed: shortened(printed, 1000),
-        }
+    pub(crate) fn config(reason: String, record: &Record) -> Self {
+        let printed = printed(record);
+        Self::Config { reason, printed }
     }
+
+    pub(crate) fn init(reason: String, record: &Record) -> Self {
+        let printed = printed(record);
+        Self::Init { reason, printed }
+    }
+}
+
+/// The standard error of `init` on one line, shortened.
+fn printed(record: &Record) -> String {
+    let printed = record.take_output()[1].captured().text;
+    let printed = printed.trim().lines().collect::<Vec<_>>().join(" | ");
+    shortened(printed, 1000)
+}
+
+fn and_printed(printed: &str) -> String {
+    if printed.is_empty() {
+        return String::new();
+    }
+    format!("; it printed: {printed}")
 }

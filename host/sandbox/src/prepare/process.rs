@@ -40,13 +40,13 @@ pub const ARGUMENT: &str = "prepare";
 /// Path of the running program, valid also if its file was replaced.
 pub const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// Largest number of bytes read from a child.
+/// Maximum number of bytes read from a child.
 const MAX_COMPILED_BYTES: u64 = 2 << 30;
 
 /// Bytes of a component for which the time of `prepare_ms` is allowed once.
 const SIZE_OF_PREPARE: u64 = 64 << 20;
 
-/// Bytes of memory that are allowed for each byte of a component, beside `prepare_memory_bytes`.
+/// Bytes of memory that are allowed for each byte of a component, in addition to `prepare_memory_bytes`.
 const MEMORY_OF_SIZE: u64 = 16;
 
 /// Request to the child. The component follows it, and then the component that `init` ran in earlier, compiled.
@@ -89,9 +89,11 @@ enum Answer {
         #[serde(with = "milliseconds")]
         compile: Duration,
     },
-    /// Its `init` failed.
+    /// Its `init` refused its config.
+    Config { reason: String, printed: String },
+    /// Its `init` failed in another way.
     Init { reason: String, printed: String },
-    /// It does not compile or link.
+    /// The component does not compile or link.
     Compile { reason: String },
     /// Anything else.
     Other { reason: String },
@@ -246,6 +248,7 @@ impl Answer {
                 };
                 Ok((made, data))
             }
+            Self::Config { reason, printed } => Err(LoadError::Config { reason, printed }),
             Self::Init { reason, printed } => Err(LoadError::Init { reason, printed }),
             Self::Compile { reason } => Err(LoadError::Compile { reason }),
             Self::Other { reason } => Err(LoadError::Preparation { reason }),
@@ -431,6 +434,7 @@ fn answer(
     };
     prepared().unwrap_or_else(|error| {
         let answer = match error {
+            LoadError::Config { reason, printed } => Answer::Config { reason, printed },
             LoadError::Init { reason, printed } => Answer::Init { reason, printed },
             LoadError::Compile { reason } => Answer::Compile { reason },
             other => Answer::Other {

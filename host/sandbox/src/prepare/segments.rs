@@ -4,7 +4,7 @@
 use wasm_encoder::{ConstExpr, DataSection, Encode};
 use wasmparser::{BinaryReader, DataKind, DataSectionReader, Operator, Result};
 
-/// Largest number of zeros between two segments that are joined.
+/// Maximum number of zeros between two segments that are joined.
 const GAP: usize = 4096;
 /// Bytes of magic, version and layer, in a module and in a component.
 const HEADER_BYTES: usize = 8;

@@ -181,6 +181,9 @@ fn initialise<T>(
         .await
         {
             Ok((instance, Ok(()))) => instance,
+            Ok((_, Err(PluginError::InvalidArguments(reason)))) => {
+                return Err(LoadError::config(reason, &job.record));
+            }
             Ok((_, Err(error))) => return Err(LoadError::init(describe(error), &job.record)),
             Err(stopped) => {
                 if let Some(backtrace) = &stopped.backtrace {

@@ -25,7 +25,7 @@ pub(crate) const IMAGE: &str = "rlf-image";
 /// Name of the memory that an image exports.
 const MEMORY_NAME: &str = "memory";
 
-/// Smallest image that is worth a file of its own, in bytes.
+/// Minimum size of an image that is worth a file of its own, in bytes.
 const MIN_IMAGE_BYTES: usize = 1 << 20;
 
 /// Ids of a module's sections.
@@ -89,7 +89,7 @@ fn try_split(component: &[u8]) -> Result<Option<Split>, Reencoded> {
     }))
 }
 
-/// The largest memory that a module wants to import, in pages.
+/// The largest initial size among the memories that a module imports, in pages.
 fn imported_pages(module: &[u8]) -> Result<u64> {
     let mut pages = 0;
     for (id, body) in sections(module)? {
@@ -115,8 +115,8 @@ struct OwnMemory<'a> {
 }
 
 impl<'a> OwnMemory<'a> {
-    /// Reads it from a module. Returns `None` if the module has no memory, several or an unusual one, or if something
-    /// could happen between making the memory and filling it.
+    /// Reads the memory of a module. Returns `None` if the module has no memory, several or an unusual one, or if
+    /// something could happen between making the memory and filling it.
     fn read(module: &'a [u8]) -> Result<Option<Self>> {
         let mut shape = None;
         let mut placed = Vec::new();
@@ -330,7 +330,7 @@ fn code_module(module: &[u8], memory: MemoryType) -> Result<Vec<u8>> {
     Ok(code.finish())
 }
 
-/// The content of an import section: so many imports, already encoded, and the memory.
+/// The content of an import section: this many imports, already encoded, and the memory.
 fn with_import(number: u32, imports: &[u8], memory: MemoryType) -> Vec<u8> {
     let mut section = Vec::new();
     number.saturating_add(1).encode(&mut section);

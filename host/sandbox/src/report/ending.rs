@@ -47,7 +47,7 @@ pub enum Clock {
 }
 
 impl Ending {
-    /// Its name in the contract, logs and metrics.
+    /// The name in the contract, logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Trap => "trap",

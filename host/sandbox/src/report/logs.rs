@@ -35,7 +35,7 @@ impl fmt::Display for LogLevel {
 /// One log line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// Its importance.
+    /// The level of the message.
     pub level: LogLevel,
     /// Its text, safe to show.
     pub message: String,

@@ -16,7 +16,7 @@ pub struct Captured {
     pub text: String,
     /// Bytes printed in all.
     pub total_bytes: u64,
-    /// Bytes of them that `text` leaves out.
+    /// Number of printed bytes that `text` leaves out.
     pub omitted_bytes: u64,
 }
 
@@ -32,7 +32,7 @@ impl Captured {
 pub struct Output {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    /// Largest number of bytes in head and in tail.
+    /// Maximum number of bytes in head and in tail.
     half: usize,
     total: u64,
 }

@@ -144,7 +144,7 @@ fn check(
 /// Bytes of a page of memory.
 const PAGE_BYTES: u64 = 1 << 16;
 
-/// A compiled component, and the image of its memory if that is no part of it.
+/// A compiled component, and the image of its memory if that is not part of it.
 struct Runnable {
     code: Arc<Component>,
     image: Option<Module>,

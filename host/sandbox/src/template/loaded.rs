@@ -63,7 +63,7 @@ impl Template {
         self.inner.initial_memory_bytes
     }
 
-    /// Largest size of one of its memories, even if its limits allow more.
+    /// Maximum size of one of its memories, even if its limits allow more.
     pub fn max_memory_bytes(&self) -> u64 {
         self.inner.sandbox.pools.max_memory_bytes
     }

@@ -66,7 +66,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Calls of so many microseconds until the next one begins on the caller's thread.
+    /// Number of calls of `micros` microseconds until the next one begins on the caller's thread.
     fn until_brief(pace: &Pace, micros: u64) -> usize {
         let mut calls = 0;
         while !pace.is_brief() {

@@ -100,7 +100,7 @@ impl GuestClock {
         Ok(START_MONOTONIC.saturating_add(self.read()?))
     }
 
-    /// Lets so many nanoseconds pass: at once if time is virtual.
+    /// Sleeps for `ns` nanoseconds. Returns at once if time is virtual.
     pub(crate) async fn sleep(&self, ns: u64, record: &Record) -> Result<()> {
         let until = self.elapsed().saturating_add(ns);
         if self.real.get().is_none() {

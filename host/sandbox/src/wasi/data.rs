@@ -31,7 +31,7 @@ pub struct DataError {
     source: io::Error,
 }
 
-/// Largest depth of directories. Deeper ones are an error: a loop of mounts, or not data.
+/// Maximum depth of directories. Deeper ones are an error: a loop of mounts, or not data.
 const MAX_DEPTH: usize = 32;
 
 /// All data bindings of one plugin.
@@ -249,7 +249,7 @@ fn list(
 /// View of a store for the data interface.
 pub(crate) struct DataView<'a> {
     pub(crate) data: &'a DataSet,
-    /// The largest piece in one read.
+    /// Maximum number of bytes of one read.
     pub(crate) max_read_bytes: u64,
 }
 

@@ -36,7 +36,8 @@ impl HasData for HasLog {
 }
 
 impl LogView<'_> {
-    /// Depends only on the call's limits, never on the host's logging: a guest must see the same in every replay.
+    /// True if a line of this level is kept. This depends only on the call's limits, never on the host's logging: a
+    /// guest must see the same in every replay.
     fn log_wanted(&self, level: LogLevel, logs: &Logs) -> bool {
         let limits = self.record.limits();
         level >= limits.log_level && logs.lines.len() < limits.log_lines as usize

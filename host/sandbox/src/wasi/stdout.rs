@@ -21,7 +21,7 @@ pub(crate) struct GuestOutput {
 }
 
 impl GuestOutput {
-    /// Largest number of bytes of one `write`. It also bounds the host's allocation for `write-zeroes`.
+    /// Maximum number of bytes of one `write`. It also bounds the host's allocation for `write-zeroes`.
     const CHUNK: usize = 64 << 10;
 
     pub(crate) fn new(record: Arc<Record>, stream: Stream) -> Self {

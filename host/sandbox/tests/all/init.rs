@@ -116,6 +116,12 @@ fn an_init_that_fails_refuses_the_plugin_with_its_words() {
     assert_eq!(error.to_string(), "its init failed: not found: no corpus");
     let error = load(&sandbox, &failing(6, ""), "{}").err().unwrap();
     assert_eq!(error.to_string(), "its init failed: no corpus");
+    let error = load(&sandbox, &failing(0, ""), "{}").err().unwrap();
+    assert!(matches!(error, LoadError::Config { .. }), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "its init failed: invalid arguments: no corpus"
+    );
     // The same if no snapshot is possible.
     let text = failing(6, "").replace(
         "(memory (export",

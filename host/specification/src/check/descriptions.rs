@@ -62,7 +62,7 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
     }
 }
 
-/// The texts of generated states that are no values of enumerations.
+/// The texts of generated states that are not values of enumerations.
 fn secrets(specification: &Specification) -> BTreeSet<String> {
     let mut secrets: BTreeSet<String> = specification
         .vocabularies

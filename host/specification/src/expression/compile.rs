@@ -91,7 +91,7 @@ impl<'a> Scope<'a> {
         self.used.iter().any(|used| used == name)
     }
 
-    /// From now on the condition is true.
+    /// Notes that the condition is true from now on.
     pub(crate) fn assume(&mut self, condition: &Expr) {
         present_if(condition, true, &mut self.present);
     }
@@ -355,7 +355,7 @@ impl<'a> Scope<'a> {
         Ok((choose, kind))
     }
 
-    /// The type of both.
+    /// The type that fits both: the expression, and the type so far.
     fn joined(
         &self,
         (expr, kind): (&Expr, ValueType),

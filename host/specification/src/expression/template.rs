@@ -66,7 +66,7 @@ impl Template {
         Ok(Self { parts })
     }
 
-    /// The message in a state, cut at [`MAX_TEXT`].
+    /// Formats the message in a state, cut at [`MAX_TEXT`].
     pub(crate) fn show(&self, machine: &mut Machine<'_>) -> Result<String, Fault> {
         let mut shown = String::new();
         for part in &self.parts {

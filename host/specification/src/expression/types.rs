@@ -22,7 +22,7 @@ pub(crate) enum ValueType {
     Key(usize),
     /// The fields of this entity.
     Record(usize),
-    /// All of this entity.
+    /// The collection of all entities of one kind, by the index of the kind.
     Collection(usize),
     List(Box<ValueType>),
     Optional(Box<ValueType>),

@@ -56,10 +56,10 @@ pub struct Parameter {
     /// Its default value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// Smallest value of an integer or number.
+    /// Minimum of an integer or number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<Number>,
-    /// Largest value of an integer or number.
+    /// Maximum of an integer or number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<Number>,
     /// True if the user knows this key, such as a membership number. The user can always provide values that are not

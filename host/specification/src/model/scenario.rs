@@ -67,7 +67,7 @@ pub enum Count {
 }
 
 impl Count {
-    /// The least and the most.
+    /// The minimum and the maximum.
     pub fn range(self) -> (u32, u32) {
         match self {
             Self::Exactly(count) => (count, count),
@@ -90,9 +90,9 @@ pub enum Generator {
     Template(String),
     /// A number, both limits included.
     Range {
-        /// The smallest.
+        /// The minimum.
         minimum: Number,
-        /// The largest.
+        /// The maximum.
         maximum: Number,
     },
     /// A day, both limits included.

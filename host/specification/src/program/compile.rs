@@ -489,7 +489,7 @@ impl<'a> Compiler<'a> {
         values
     }
 
-    /// The expressions of generators. Those of an entity see its earlier fields.
+    /// Compiles the expressions of generators. Those of an entity see its earlier fields.
     fn generators(&mut self) -> Vec<CompiledGenerator> {
         let specification = self.specification;
         let mut generators = Vec::new();

@@ -26,7 +26,7 @@ impl<'a> Names<'a> {
         format!("self.state.{}", self.schema.entities[entity].collection)
     }
 
-    /// An expression, in parentheses where it needs them.
+    /// Writes an expression, in parentheses where it needs them.
     pub(super) fn python(&mut self, expr: &Expr) -> String {
         match expr {
             Expr::Literal(value) => value_literal(value),
@@ -142,7 +142,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// A message, as an expression that makes a text.
+    /// Writes a message, as an expression that makes a text.
     pub(super) fn message(&mut self, template: &Template) -> String {
         let parts: Vec<String> = template
             .parts

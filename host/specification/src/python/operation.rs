@@ -228,7 +228,7 @@ impl Program {
     }
 }
 
-/// The FastMCP wrapper of an operation.
+/// Writes the FastMCP wrapper of an operation.
 pub(super) fn wrapper(operation: &Operation, out: &mut String) {
     // Python wants parameters with defaults last.
     let required = operation

@@ -8,7 +8,7 @@ use rlf_dialogue::trajectory::{SampledTokens, Segment, Trajectory};
 /// The reason why a trajectory cannot be trained on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SampleError {
-    /// Only segments sampled by the policy carry the log-probabilities that the ratio needs.
+    /// A segment was not sampled by the policy, so it lacks the log-probabilities that the ratio needs.
     #[error("trajectory {id}: {source}")]
     NotTrainable {
         /// The trajectory's id.
@@ -16,7 +16,7 @@ pub enum SampleError {
         /// The segment that was not sampled.
         source: rlf_dialogue::trajectory::NotTrainable,
     },
-    /// A model token without a token before it has no probability.
+    /// A sequence begins with a model token, which then has no probability.
     #[error(
         "trajectory {id}: sequence {sequence} begins with a model token; a prompt must come first"
     )]
@@ -26,7 +26,7 @@ pub enum SampleError {
         /// Index of the sequence within the trajectory.
         sequence: usize,
     },
-    /// Rewards are averaged over the batch, so one NaN would spoil all of it.
+    /// The reward is not a finite number. Rewards are averaged over the batch, so one would spoil all of it.
     #[error("trajectory {id}: the reward is {reward}, not a finite number; mend the reward plugin")]
     Reward {
         /// The trajectory's id.
@@ -152,8 +152,8 @@ impl Sample {
 
     /// Adds a critic's values, `[tokens]`, for estimators that bootstrap.
     ///
-    /// No estimator here reads them yet; generalised advantage estimation (GAE, Schulman et al. 2016,
-    /// arXiv:1506.02438) will.
+    /// No estimator reads them yet. They are the input of generalised advantage estimation (GAE, Schulman et al. 2016,
+    /// arXiv:1506.02438), which is planned.
     ///
     /// # Panics
     /// If the length is not that of the mask.
@@ -174,7 +174,7 @@ impl Sample {
         &self.mask
     }
 
-    /// The range of each turn's model tokens.
+    /// The range of each turn's model tokens, for the credit of single turns.
     pub fn turns(&self) -> &[Range<usize>] {
         &self.turns
     }
@@ -186,8 +186,8 @@ impl Sample {
 
     /// One reward per turn, if the rewards or the environment grade turns.
     ///
-    /// No estimator here reads them yet; turn-level credit (MT-GRPO, Zeng et al. 2025, arXiv:2505.11821)
-    /// will.
+    /// No estimator reads them yet. They are the input of turn-level credit (MT-GRPO, Zeng et al. 2025,
+    /// arXiv:2505.11821), which is planned.
     pub fn turn_rewards(&self) -> Option<&[f64]> {
         self.turn_rewards.as_deref()
     }
@@ -202,7 +202,7 @@ impl Sample {
         self.reference_log_probs.as_deref()
     }
 
-    /// The values of a critic.
+    /// The values of a critic, if [`Sample::with_values`] added them.
     pub fn values(&self) -> Option<&[f32]> {
         self.values.as_deref()
     }

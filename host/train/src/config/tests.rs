@@ -41,6 +41,12 @@ fn truncated_sampling_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_key_of_an_earlier_version_is_read_under_its_new_name() {
+    let config: RlConfig = toml::from_str("max_dropped_groups = 0.25").unwrap();
+    assert_eq!(config.max_dropped_share, 0.25);
+}
+
+#[test]
 fn unknown_keys_are_refused() {
     assert!(rl("group_sizes = 8").unwrap_err().contains("group_sizes"));
     assert!(rl("[optimizer]\nlr = 1").unwrap_err().contains("lr"));
@@ -56,7 +62,7 @@ fn numbers_that_cannot_be_are_refused() {
         "gamma = 0.0",
         "mini_batches = 0",
         "micro_batch_tokens = 0",
-        "max_dropped_groups = 2.0",
+        "max_dropped_share = 2.0",
         "[optimizer]\nlearning_rate = 0.0",
         "[optimizer]\nbeta1 = 1.0",
         "[optimizer]\nmax_grad_norm = -1.0",

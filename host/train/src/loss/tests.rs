@@ -15,7 +15,7 @@ fn targets() -> TokenTargets {
         advantages: vec![1.0, 1.0, -1.0, -0.5],
         old_log_probs: vec![-1.0, -0.9, -1.2, -0.1],
         reference_log_probs: vec![-1.1, -0.6, -1.5, -0.3],
-        read: vec![],
+        prompt: vec![],
     }
 }
 
@@ -166,7 +166,7 @@ fn tokens_that_are_read_are_in_the_loss_and_in_no_statistic() {
     let entropy = Tensor::ones(3, candle_core::DType::F32, &Device::Cpu).unwrap();
     let targets = TokenTargets {
         weights: vec![0.5, 0.5, 0.125],
-        read: vec![false, false, true],
+        prompt: vec![false, false, true],
         ..TokenTargets::default()
     };
     let (loss, statistics) = Objective::Supervised

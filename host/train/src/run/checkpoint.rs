@@ -23,7 +23,7 @@ use crate::phase::Phase;
 const STATE: &str = "trainer.json";
 /// The file of the optimiser's state.
 pub(crate) const OPTIMIZER: &str = "optimizer.safetensors";
-/// Largest size of the rollouts' state, in bytes.
+/// Maximum size of the rollouts' state, in bytes.
 const MAX_ROLLOUTS_BYTES: u64 = 4 << 30;
 /// Version of `trainer.json`; raised when a field changes its meaning.
 const FORMAT: u32 = 1;
@@ -47,7 +47,8 @@ pub struct TrainerState {
     pub updates: u64,
     /// Items of the data consumed in this phase. For people only: the data is a function of the step.
     pub data_position: u64,
-    /// The run's seed, from which everything random follows.
+    /// The run's seed, from which everything random follows. For people only: the configuration has it, which a resumed run
+    /// compares.
     pub seed: u64,
     /// Time spent, without the times in which the run was interrupted.
     pub elapsed: Duration,
@@ -103,13 +104,13 @@ impl Checkpoint {
         let text = rlf_files::read_text(&file, rlf_files::MAX_TEXT_BYTES)
             .map_err(|e| RunError::io("read", &file, e))?;
         let mut state: TrainerState =
-            serde_json::from_str(&text).map_err(|e| RunError::Corrupt {
+            serde_json::from_str(&text).map_err(|e| RunError::UnreadableCheckpoint {
                 path: file.clone(),
                 reason: e.to_string(),
             })?;
         if state.format != FORMAT {
             let reason = format!("format {} where this binary reads {FORMAT}", state.format);
-            return Err(RunError::Corrupt { path: file, reason });
+            return Err(RunError::UnreadableCheckpoint { path: file, reason });
         }
         state.rollouts = rollouts_state(&path.join(ROLLOUTS))?;
         Ok(Self {
@@ -124,7 +125,7 @@ impl Checkpoint {
         self.verify_files(|_| true)
     }
 
-    /// As [`Checkpoint::verify`], for the weights alone: an evaluation does not read the optimiser's state.
+    /// Like [`Checkpoint::verify`], for the weights alone: an evaluation does not read the optimiser's state.
     pub fn verify_weights(&self) -> Result<(), RunError> {
         self.verify_files(|name| name != OPTIMIZER)
     }
@@ -137,7 +138,7 @@ impl Checkpoint {
         let mut before = run.and_then(|run| Self::all(run).ok()).unwrap_or_default();
         before.retain(|other| other.state.place() < self.state.place());
         let is_whole = |other: &Self| matches!(digests::altered(&other.path, wanted), Ok(None));
-        Err(RunError::Altered {
+        Err(RunError::ChangedCheckpoint {
             file,
             checkpoint: self.path.clone(),
             before: before.into_iter().rfind(is_whole).map(|other| other.path),
@@ -224,7 +225,7 @@ fn rollouts_state(file: &Path) -> Result<Option<Value>, RunError> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         text => text.map_err(|e| RunError::io("read", file, e))?,
     };
-    let state = serde_json::from_str(&text).map_err(|e| RunError::Corrupt {
+    let state = serde_json::from_str(&text).map_err(|e| RunError::UnreadableCheckpoint {
         path: file.to_owned(),
         reason: e.to_string(),
     })?;

@@ -31,7 +31,7 @@ pub(super) fn write(folder: &Path) -> Result<(), RunError> {
     for (file, digest) in files.iter().zip(digests(&files)) {
         let digest = digest.map_err(|e| RunError::io("read", file, e))?;
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let _ = writeln!(lines, "{}  {name}", digest.to_hex());
+        let _ = writeln!(lines, "{digest}  {name}");
     }
     whole::write_file(&folder.join(FILE), lines.as_bytes())
 }
@@ -59,7 +59,7 @@ pub(super) fn altered(
     }
     for ((file, written), digest) in files.iter().zip(written).zip(digests(&files)) {
         match digest {
-            Ok(digest) if digest.to_hex().as_str() == written => {}
+            Ok(digest) if digest == written => {}
             Ok(_) => return Ok(Some(file.clone())),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Some(file.clone())),
             Err(error) => return Err(RunError::io("read", file, error)),
@@ -68,17 +68,19 @@ pub(super) fn altered(
     Ok(None)
 }
 
+/// The BLAKE3 digest of a file, in hexadecimal.
+pub fn file_digest(file: &Path) -> io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(file)?)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
 /// The digests of some files, which are read side by side.
-fn digests(files: &[PathBuf]) -> Vec<io::Result<blake3::Hash>> {
-    let digest = |file: &PathBuf| {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(File::open(file)?)?;
-        Ok(hasher.finalize())
-    };
+fn digests(files: &[PathBuf]) -> Vec<io::Result<String>> {
     thread::scope(|scope| {
         let running: Vec<_> = files
             .iter()
-            .map(|file| scope.spawn(move || digest(file)))
+            .map(|file| scope.spawn(move || file_digest(file)))
             .collect();
         running
             .into_iter()

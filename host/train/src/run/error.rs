@@ -29,7 +29,7 @@ pub enum RunError {
         /// The folder.
         path: PathBuf,
     },
-    /// Two trainers in one run would overwrite each other.
+    /// Another process uses the run.
     #[error("{} is in use by another process{holder}; wait for it or stop it", path.display())]
     Locked {
         /// The folder.
@@ -37,10 +37,10 @@ pub enum RunError {
         /// The process id of its holder, if known.
         holder: String,
     },
-    /// The run was started with other settings or plugins, so resuming would mix two experiments.
+    /// The run was started with other settings, plugins or task files, so resuming would mix two experiments.
     #[error(
-        "the run in {} was begun with other settings or plugins:\n{}\nundo the changes, or allow them; \
-         the result is then not that of an uninterrupted run", path.display(), bullets(changes)
+        "the run in {} was begun with other settings, plugins or task files:\n{}\nundo the changes, putting files back as \
+         they were, or allow them; the result is then not that of an uninterrupted run", path.display(), bullets(changes)
     )]
     Changed {
         /// The folder.
@@ -50,15 +50,15 @@ pub enum RunError {
     },
     /// A file that identifies the run cannot be parsed.
     #[error("{}: {reason}; put it back as it was: the run cannot be told from another without it", path.display())]
-    Damaged {
+    UnreadableIdentity {
         /// The file.
         path: PathBuf,
         /// The mistake.
         reason: String,
     },
-    /// A file of a checkpoint is damaged.
+    /// A file of a checkpoint cannot be parsed.
     #[error("{}: {reason}; remove the checkpoint folder it is in to resume from the one before", path.display())]
-    Corrupt {
+    UnreadableCheckpoint {
         /// The file.
         path: PathBuf,
         /// The mistake.
@@ -69,7 +69,7 @@ pub enum RunError {
         "{} is not as it was written: its content does not have the digest in BLAKE3SUMS beside it; the disk or a copy \
          changed it. {}", file.display(), instead(checkpoint, before.as_deref())
     )]
-    Altered {
+    ChangedCheckpoint {
         /// The file.
         file: PathBuf,
         /// The folder of the checkpoint.
@@ -82,7 +82,7 @@ pub enum RunError {
         "{} is not as it was written: its content does not have the digest in BLAKE3SUMS beside it; put it back from a copy, \
          because RL compares the policy with these weights", path.display()
     )]
-    ReferenceAltered {
+    ChangedReference {
         /// The file.
         path: PathBuf,
     },
@@ -94,9 +94,9 @@ pub enum RunError {
     Shorter {
         /// The file.
         path: PathBuf,
-        /// Its length.
+        /// The log's length.
         found: u64,
-        /// Its length at the checkpoint.
+        /// The log's length at the checkpoint.
         expected: u64,
     },
 }

@@ -1,14 +1,17 @@
-//! The identity of a run: its settings, plugins and machine, and their differences when it resumes.
+//! The identity of a run: its settings, plugins, task files and machine, and their differences when it resumes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
 
 use super::error::RunError;
-use super::json_file::read_json;
-use super::layout::{config_path, plugins_path};
+use super::json_file::{read_json, write_json};
+use super::layout::{config_path, plugins_path, tasks_path};
 use super::machine::Machine;
 
-/// The identity of a run: a resumed run must have the same.
+/// Everything that a new run writes into its folder to be recognised. A resumed run must have the same configuration
+/// (apart from `output` and `workers`), plugins and task files. Another machine causes a warning.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunSpec {
     /// The resolved configuration as TOML, every default written out.
@@ -16,19 +19,61 @@ pub struct RunSpec {
     /// Hashes of the components, by alias, and of the data bound to them, by a name of the caller's
     /// choice.
     pub plugins: BTreeMap<String, String>,
+    /// The task files, by the key of the configuration that names them, such as `tasks.train`.
+    pub tasks: BTreeMap<String, TaskFile>,
     /// The binary and the machine.
     pub machine: Machine,
     /// The files that make a checkpoint loadable, by name: `tokenizer.json` and its configuration.
     pub assets: Vec<(String, Vec<u8>)>,
 }
 
-/// The differences between the plugins of the run in `run` and `now`, one sentence each.
-pub fn plugin_changes(run: &Path, now: &BTreeMap<String, String>) -> Result<Vec<String>, RunError> {
-    let before: BTreeMap<String, String> = read_json(&plugins_path(run))?;
-    Ok(differences("plugin ", &before, now))
+/// A task file and its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskFile {
+    /// Its path when the run began. A file that was moved is still the same.
+    pub path: PathBuf,
+    /// Its content, as [`file_digest`](super::file_digest) gives it.
+    pub blake3: String,
 }
 
-/// The differences between the settings and plugins of the run in `path` and those of `spec`, one
+impl RunSpec {
+    /// Writes the hashes of plugins and task files into the folder of a run.
+    pub(super) fn write_hashes(&self, run: &Path) -> Result<(), RunError> {
+        write_json(&plugins_path(run), &self.plugins)?;
+        write_json(&tasks_path(run), &self.tasks)
+    }
+}
+
+/// The differences between the plugins and task files of the run in `run` and these ones, one sentence each. A task file
+/// that only one of the two has is a difference of their configurations.
+pub fn content_changes(
+    run: &Path,
+    plugins: &BTreeMap<String, String>,
+    tasks: &BTreeMap<String, TaskFile>,
+) -> Result<Vec<String>, RunError> {
+    let mut changes = differences("plugin ", &read_json(&plugins_path(run))?, plugins);
+    if has_task_hashes(run) {
+        let before: BTreeMap<String, TaskFile> = read_json(&tasks_path(run))?;
+        for (key, now) in tasks {
+            if let Some(before) = before.get(key).filter(|file| file.blake3 != now.blake3) {
+                changes.push(format!(
+                    "{key}: the content of {} has changed: BLAKE3 was {}, is {}",
+                    now.path.display(),
+                    before.blake3,
+                    now.blake3
+                ));
+            }
+        }
+    }
+    Ok(changes)
+}
+
+/// True if the run in `run` has hashes of its task files. Earlier versions wrote none.
+pub(super) fn has_task_hashes(run: &Path) -> bool {
+    tasks_path(run).exists()
+}
+
+/// The differences between the settings, plugins and task files of the run in `path` and those of `spec`, one
 /// sentence each.
 pub(super) fn changes(path: &Path, spec: &RunSpec) -> Result<Vec<String>, RunError> {
     let file = config_path(path);
@@ -37,7 +82,7 @@ pub(super) fn changes(path: &Path, spec: &RunSpec) -> Result<Vec<String>, RunErr
     let settings = |text: &str| -> Result<BTreeMap<String, String>, RunError> {
         let mut table: toml::Table =
             text.parse()
-                .map_err(|e: toml::de::Error| RunError::Damaged {
+                .map_err(|e: toml::de::Error| RunError::UnreadableIdentity {
                     path: file.clone(),
                     reason: e.to_string(),
                 })?;
@@ -45,17 +90,18 @@ pub(super) fn changes(path: &Path, spec: &RunSpec) -> Result<Vec<String>, RunErr
         table.remove("output");
         // The number of threads changes no result.
         table.remove("workers");
-        for phase in ["sft", "rl"] {
-            if let Some(toml::Value::Table(phase)) = table.get_mut(phase) {
-                phase.remove("workers");
-            }
+        if let Some(toml::Value::Table(rl)) = table.get_mut("rl")
+            && let Some(share) = rl.remove("max_dropped_groups")
+        {
+            // Its name in earlier versions.
+            rl.insert("max_dropped_share".into(), share);
         }
         let mut flat = BTreeMap::new();
         flatten("", &toml::Value::Table(table), &mut flat);
         Ok(flat)
     };
     let mut changes = differences("", &settings(&before)?, &settings(&spec.config_toml)?);
-    changes.extend(plugin_changes(path, &spec.plugins)?);
+    changes.extend(content_changes(path, &spec.plugins, &spec.tasks)?);
     Ok(changes)
 }
 

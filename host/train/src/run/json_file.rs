@@ -17,7 +17,7 @@ pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Run
 pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, RunError> {
     let text = rlf_files::read_text(path, rlf_files::MAX_TEXT_BYTES)
         .map_err(|e| RunError::io("read", path, e))?;
-    serde_json::from_str(&text).map_err(|e| RunError::Damaged {
+    serde_json::from_str(&text).map_err(|e| RunError::UnreadableIdentity {
         path: path.to_owned(),
         reason: e.to_string(),
     })

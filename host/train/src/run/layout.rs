@@ -1,6 +1,11 @@
 //! The layout of a run directory.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+use super::error::RunError;
+use crate::phase::Phase;
 
 /// The file of a checkpoint for the state of the rollouts.
 pub(super) const ROLLOUTS: &str = "rollouts.json";
@@ -16,8 +21,13 @@ pub fn config_path(run: &Path) -> PathBuf {
 }
 
 /// The hashes of the plugins and data of the run in `run`.
-pub(super) fn plugins_path(run: &Path) -> PathBuf {
+pub fn plugins_path(run: &Path) -> PathBuf {
     run.join("plugins.json")
+}
+
+/// The hashes of the task files of the run in `run`.
+pub(super) fn tasks_path(run: &Path) -> PathBuf {
+    run.join("tasks.json")
 }
 
 /// The binary and machine with which the run in `run` was started.
@@ -30,9 +40,36 @@ pub fn assets_path(run: &Path) -> PathBuf {
     run.join("assets")
 }
 
-/// The folder of the trajectories of the run in `run`: one file per step, ordered by name.
-pub fn trajectories_path(run: &Path) -> PathBuf {
+/// The folder of the trajectories of the run in `run`.
+pub(super) fn trajectories_path(run: &Path) -> PathBuf {
     run.join("trajectories")
+}
+
+/// The file of the trajectories of one step.
+pub(super) fn trajectory_file(run: &Path, phase: Phase, step: u64) -> PathBuf {
+    trajectories_path(run).join(format!("{phase}-{step:06}.jsonl"))
+}
+
+/// The files of the trajectories of the run in `run` with their phases and steps, oldest first.
+pub fn trajectory_files(run: &Path) -> Result<Vec<(Phase, u64, PathBuf)>, RunError> {
+    let folder = trajectories_path(run);
+    let list = |source| RunError::io("list", &folder, source);
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(list)?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(list)?.path();
+        let place = path.file_name().and_then(|name| {
+            let (phase, step) = name.to_str()?.strip_suffix(".jsonl")?.split_once('-')?;
+            let phase = Phase::ALL.into_iter().find(|p| p.as_str() == phase)?;
+            Some((phase, step.parse().ok()?))
+        });
+        files.extend(place.map(|(phase, step)| (phase, step, path)));
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// The folder of the checkpoints of the run in `run`.

@@ -2,6 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::digests::file_digest;
+
+/// BLAKE3 of the running executable; empty if it cannot be read.
+pub fn binary_hash() -> String {
+    let digest = std::env::current_exe().and_then(|program| file_digest(&program));
+    digest.unwrap_or_default()
+}
+
 /// The binary and the machine, on which bit-identical results depend.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -21,7 +29,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine. `binary` is the hash of the executable, `device` the device of the tensors.
+    /// This machine. `binary` is [`binary_hash`], `device` the device of the tensors.
     pub fn current(binary: String, device: String) -> Self {
         let cpu = rlf_policy::cpu_facts();
         Self {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::append_file::AppendFile;
 use super::error::RunError;
 use super::layout::metrics_path;
-use crate::metrics::Line;
+use crate::metrics::{MetricsLine, names};
 use crate::tensorboard;
 
 /// Writes the metrics of one run: training and evaluations use the same one.
@@ -66,12 +66,12 @@ impl Metrics {
     }
 
     /// Appends one line to both files.
-    pub fn write(&mut self, line: &Line) -> Result<(), RunError> {
+    pub fn write(&mut self, line: &MetricsLine) -> Result<(), RunError> {
         let mut json = Map::new();
-        json.insert("phase".into(), line.phase().as_str().into());
-        json.insert("step".into(), line.step().into());
+        json.insert(names::PHASE.into(), line.phase().as_str().into());
+        json.insert(names::STEP.into(), line.step().into());
         json.insert(
-            "elapsed_s".into(),
+            names::ELAPSED_S.into(),
             round(self.elapsed().as_secs_f64()).into(),
         );
         json.extend(self.labels.clone());
@@ -126,7 +126,7 @@ mod tests {
             Metrics::open(folder.path(), MetricsPosition::default(), Duration::ZERO).unwrap();
         metrics.label("users", "solo".into());
         for step in 0..2 {
-            let line = Line::new(Phase::Rl, step).number("reward", 0.5);
+            let line = MetricsLine::new(Phase::Rl, step).number("reward", 0.5);
             metrics.write(&line).unwrap();
         }
         let text = std::fs::read_to_string(metrics_path(folder.path())).unwrap();

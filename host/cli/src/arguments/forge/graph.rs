@@ -15,13 +15,13 @@ pub(crate) struct ForgeGraph {
     /// HTML page to write, to read and search in a browser (default: none)
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Number of chains to sample in each way
+    /// Number of chains to sample with each strategy
     #[arg(long, default_value_t = 1_000, value_parser = RangedU64ValueParser::<u64>::new().range(0..=MAX_COUNT))]
     pub(crate) chains: u64,
     /// Seed of the chains
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Smallest similarity that makes an edge (default: 0.85, for words and for embeddings)
+    /// Minimum similarity of an edge (default: 0.85, for words and for embeddings)
     #[arg(long, value_name = "SCORE", value_parser = super::tasks::share)]
     pub(crate) threshold: Option<f64>,
     /// Compare names and descriptions by an embedding endpoint (default: by the words that they share)
@@ -39,7 +39,7 @@ pub(crate) struct ForgeGraph {
     /// Folder that keeps embeddings (default: `rlf-host/embeddings` in the user's cache)
     #[arg(long, value_name = "DIR", requires = "embeddings")]
     pub(crate) cache: Option<PathBuf>,
-    /// Tokens of all texts that are not in the cache, at most
+    /// Maximum number of tokens of all texts that are not in the cache
     #[arg(
         long,
         default_value_t = 1_000_000,

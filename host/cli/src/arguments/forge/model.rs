@@ -19,7 +19,8 @@ pub(crate) struct ForgeModel {
     /// Sampling temperature (default: `writer.temperature`, or 1)
     #[arg(long, value_name = "T")]
     pub(crate) temperature: Option<f64>,
-    /// Folder of prompts, as `prompts` writes them; those that it lacks are the shipped ones
+    /// Folder of prompts that replace the shipped ones. `forge prompts`, `forge env prompts` and `forge rows
+    /// --write-prompts` write them
     #[arg(long, value_name = "DIR")]
     pub(crate) prompts: Option<PathBuf>,
     /// Time limit of the whole run, in seconds
@@ -33,15 +34,15 @@ pub(crate) struct ForgeModel {
     pub(crate) price_answer: Option<f64>,
 }
 
-/// A model that is asked until its answers can be used.
+/// The options of commands that ask a model again until its answer can be used.
 #[derive(Debug, Args)]
 pub(crate) struct ForgeAsker {
     #[command(flatten)]
     pub(crate) endpoint: ForgeModel,
-    /// Number of times that the model is asked for one answer, if it gives none that can be used
+    /// Maximum number of attempts for one answer
     #[arg(long, default_value_t = 3, value_parser = RangedU64ValueParser::<u32>::new().range(1..=100))]
     pub(crate) attempts: u32,
-    /// Tokens of all questions and answers, at most; those of answers on disk count too
+    /// Maximum number of tokens of all questions and answers, answers on disk included
     #[arg(long, default_value_t = 300_000, value_name = "TOKENS")]
     pub(crate) max_tokens_total: u64,
 }

@@ -39,10 +39,10 @@ pub(crate) struct ForgeNew {
     /// Form of the environment
     #[arg(long, value_enum, default_value_t = ForgeForm::Specification)]
     pub(crate) form: ForgeForm,
-    /// Number of revisions, at most
+    /// Maximum number of revisions
     #[arg(long, default_value_t = 3, value_parser = RangedU64ValueParser::<u32>::new().range(0..=100))]
     pub(crate) rounds: u32,
-    /// Seed of the answers and of the verification; another one gives other answers
+    /// Seed of the answers and of the verification; another seed gives other answers
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Print the estimate and the first question, and ask nothing

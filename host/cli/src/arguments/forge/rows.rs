@@ -9,12 +9,12 @@ use rlf_forge::rows::options::{Complexity, DEFAULT_ROWS, Scenario};
 
 use super::model::ForgeAsker;
 
-/// Largest number of rows of one run.
+/// Maximum number of rows of one run.
 const MAX_ROWS: u64 = 1_000_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct ForgeRows {
-    /// Folder to write to; a run that is there is continued if its options are the same
+    /// Folder to write to; an existing run in it is continued if its options are the same
     #[arg(long, short, value_name = "DIR", required_unless_present_any = ["dry_run", "write_prompts"])]
     pub(crate) output: Option<PathBuf>,
     /// Number of verified rows
@@ -36,7 +36,7 @@ pub(crate) struct ForgeRows {
     /// Scenario: single_hop, multi_hop, parallel_single_hop or parallel_multi_hop; may be repeated (default: all)
     #[arg(long, value_name = "NAME")]
     pub(crate) scenario: Vec<Scenario>,
-    /// Largest number of sub-answers of a row
+    /// Maximum number of gold calls of a row
     #[arg(long, value_name = "CALLS", default_value_t = 11, value_parser = RangedU64ValueParser::<usize>::new().range(1..=11))]
     pub(crate) max_calls: usize,
     /// Make one stage again, from the artefact of the stage before: facts, decompose, document, integrate, scale, deploy or
@@ -49,8 +49,7 @@ pub(crate) struct ForgeRows {
     /// Print what would be made, from a sample that is not verified, and write nothing
     #[arg(long, conflicts_with = "stage")]
     pub(crate) dry_run: bool,
-    /// Only write the prompts for the language model into this folder, to read and change them. A file that is there is
-    /// kept
+    /// Only write the prompts for the language model into this folder, to read and change them. Existing files are kept
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "questions", "facts", "stage", "dry_run"])]
     pub(crate) write_prompts: Option<PathBuf>,
     #[command(flatten)]

@@ -25,18 +25,18 @@ pub(crate) enum TaskFormat {
 /// The options of rows in every format.
 #[derive(Debug, Args)]
 pub(crate) struct RowOptions {
-    /// Name of the environment in the configuration that reads the rows: [plugins.NAME] [default: servers; `forge export`
-    /// repeats that of `forge tasks`]
+    /// Name of the environment in the configuration that reads the rows: [plugins.NAME] (default: servers; `forge
+    /// export` takes that of `forge tasks`)
     #[arg(long, value_name = "NAME")]
     environment: Option<String>,
-    /// Share of the training environments whose tasks are written to practice.jsonl and not to train.jsonl: RL practises
-    /// where demonstrations show nothing [default: 0; `forge export` repeats that of `forge tasks`]
+    /// Share of the training environments whose tasks go to practice.jsonl instead of train.jsonl. RL can then practise
+    /// in environments without demonstrations (default: 0; `forge export` takes that of `forge tasks`)
     #[arg(long, value_name = "SHARE", value_parser = share)]
     practice: Option<f64>,
 }
 
 impl RowOptions {
-    /// The options over those of `before`.
+    /// These options, with the settings of `before` for those that are not given.
     pub(crate) fn over(&self, before: RowSettings) -> RowSettings {
         RowSettings {
             environment: self.environment.clone().unwrap_or(before.environment),
@@ -57,9 +57,9 @@ pub(crate) enum TaskWords {
 /// Strategies of sampling chains of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ChainSampling {
-    /// For each tool, first tools that fill its inputs
+    /// Take the tools that fill a tool's inputs before the tool itself
     Topology,
-    /// From each tool to one that depends on it
+    /// Go from each tool to one that depends on it
     RandomWalk,
 }
 
@@ -81,28 +81,28 @@ pub(crate) struct ForgeTasks {
     /// Strategy of sampling chains of tools
     #[arg(long, value_enum, default_value_t = ChainSampling::Topology)]
     pub(crate) sampling: ChainSampling,
-    /// Number of tools at which a sampled chain ends
+    /// Number of tools at which a sampled chain ends; with topology, the last tool can bring a few more
     #[arg(long, default_value_t = 10, value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
     pub(crate) chain: usize,
-    /// Largest number of environments of a task
+    /// Maximum number of environments of a task
     #[arg(long, default_value_t = 2, value_parser = RangedU64ValueParser::<usize>::new().range(1..=3))]
     pub(crate) max_servers: usize,
-    /// Largest number of gold calls of a task
+    /// Maximum number of gold calls of a task
     #[arg(long, default_value_t = 12, value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
     pub(crate) max_calls: usize,
-    /// Largest number of turns of a task
+    /// Maximum number of user turns of a task
     #[arg(long, default_value_t = 4, value_parser = RangedU64ValueParser::<usize>::new().range(1..=16))]
     pub(crate) max_turns: usize,
-    /// Largest number of gold calls of a turn
+    /// Maximum number of gold calls of a user turn
     #[arg(long, default_value_t = 5, value_parser = RangedU64ValueParser::<usize>::new().range(1..=16))]
     pub(crate) max_turn_calls: usize,
-    /// Largest number of tools that a model is offered, unless the gold calls need more (default: all)
+    /// Maximum number of tools that a model is offered, unless the gold calls need more (default: all)
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_tools_shown: Option<usize>,
-    /// Largest number of environments that a task offers and does not need; drawn for each task
+    /// Maximum number of environments that a task offers and does not need; the number is drawn for each task
     #[arg(long, default_value_t = 0, value_name = "COUNT", value_parser = RangedU64ValueParser::<usize>::new().range(0..=8))]
     pub(crate) other_environments: usize,
-    /// Probability that a tool is shown under an invented name, in each task another one
+    /// Probability that a tool is shown under an invented name, a different one in each task
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
     pub(crate) rename_tools: f64,
     /// Probability that a parameter is shown under an invented name, if its description says what it is
@@ -120,7 +120,7 @@ pub(crate) struct ForgeTasks {
     /// Probability of each refinement: 0 makes plain requests, which name everything
     #[arg(long, default_value_t = 0.5, value_name = "SHARE", value_parser = share)]
     pub(crate) refine: f64,
-    /// Probability that the user asks to know a result that nothing else needs: 0 makes tasks that all change something
+    /// Probability of a request that only asks for information. With 0, every task changes something
     #[arg(long, default_value_t = 0.25, value_name = "SHARE", value_parser = share)]
     pub(crate) ask: f64,
     /// Probability of a refused call before a requested one in demonstrations, which then recover from it. It stays in
@@ -133,16 +133,19 @@ pub(crate) struct ForgeTasks {
     /// Keep tasks of one call whose arguments are copied from the text
     #[arg(long)]
     pub(crate) keep_trivial: bool,
-    /// Attempts of the solver at each task
+    /// Keep what the checks would reject, to measure what the checks are worth
+    #[arg(long, conflicts_with_all = ["attempts", "min_passes"])]
+    pub(crate) unchecked: bool,
+    /// Number of attempts of the solver at each task
     #[arg(long, default_value_t = 4, value_parser = RangedU64ValueParser::<u32>::new().range(1..=64))]
     pub(crate) attempts: u32,
-    /// Attempts that must reach the goal
+    /// Number of attempts that must reach the goal
     #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = RangedU64ValueParser::<u32>::new().range(1..=64))]
     pub(crate) min_passes: u32,
-    /// Share of the environments that is held out for validation, and again for the test split
+    /// Share of the environments that is held out for validation, and the same share again for the test split
     #[arg(long, default_value_t = 0.15, value_name = "SHARE", value_parser = share_of_two)]
     pub(crate) held_out_environments: f64,
-    /// Share of the other environments' operations that is held out
+    /// Share of the other environments' tools that is held out, out of those that change something
     #[arg(long, default_value_t = 0.1, value_name = "SHARE", value_parser = share)]
     pub(crate) held_out_tools: f64,
     /// Formats of rows to write; may be repeated
@@ -160,7 +163,7 @@ pub(crate) struct ForgeTasks {
     /// Make everything anew from this stage on
     #[arg(long, value_enum, value_name = "STAGE", conflicts_with = "restart")]
     pub(crate) from: Option<TaskStage>,
-    /// Delete what the folder has, and make everything anew
+    /// Make everything anew. Deletes only what `forge tasks` wrote here, and keeps a language model's answers
     #[arg(long)]
     pub(crate) restart: bool,
     /// Author of the words of tasks (default: a model if --url, --model or the table `[writer]` names one)
@@ -168,13 +171,14 @@ pub(crate) struct ForgeTasks {
     pub(crate) words: Option<TaskWords>,
     #[command(flatten)]
     pub(crate) writer: ForgeModel,
-    /// Number of times that a text goes back to the model with what is wrong with it, at most
+    /// Maximum number of times that a text goes back to the model with the list of its faults
     #[arg(long, default_value_t = 2, value_parser = RangedU64ValueParser::<u32>::new().range(0..=100))]
     pub(crate) rounds: u32,
-    /// Attempts of the model at solving a task from its new text alone; as many as of --min-passes must reach the goal
+    /// Number of attempts of the model to solve a task from its new text alone. --min-passes of them must reach the
+    /// goal
     #[arg(long, default_value_t = 0, value_name = "K", value_parser = RangedU64ValueParser::<u32>::new().range(0..=64))]
     pub(crate) model_attempts: u32,
-    /// Tokens of all questions and answers, at most; those of answers on disk count too
+    /// Maximum number of tokens of all questions and answers, answers on disk included
     #[arg(long, default_value_t = 10_000_000, value_name = "TOKENS")]
     pub(crate) max_tokens_total: u64,
     /// Make a small sample, say how long the whole would take and how large it would be, and write nothing
@@ -199,7 +203,7 @@ pub(crate) enum TaskStage {
     Texts,
 }
 
-/// Reads a share that is taken for validation and again for the test split, so that something is left for training.
+/// Parses a share that is taken twice, for validation and for the test split. Some must be left for training.
 fn share_of_two(text: &str) -> Result<f64, String> {
     let share = share(text)?;
     if share < 0.5 {

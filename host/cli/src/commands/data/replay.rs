@@ -19,9 +19,9 @@ use crate::plugins::sources;
 use crate::progress::Progress;
 use crate::warning::warn;
 
-/// Largest number of tasks named as solved by doing nothing.
+/// Maximum number of tasks named as solved by doing nothing.
 const MAX_NAMED: usize = 10;
-/// Largest number of characters printed of a call's result.
+/// Maximum number of characters of a call's result that are printed.
 const MAX_SHOWN: usize = 300;
 
 /// Opens every task and plays its gold calls. Stores the first state in the task's reference, and the last one too if

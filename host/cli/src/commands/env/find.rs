@@ -65,11 +65,7 @@ pub(crate) fn find(
     let sandbox = sources.sandbox(&operator.sandbox)?;
     let is_it = |alias: &str| alias == name;
     let registry = sources.load_where(&grants_by_name, &sandbox, &Progress::new(), is_it);
-    if let Some(problem) = registry
-        .problems()
-        .iter()
-        .find(|problem| problem.plugin == name || problem.plugin == "*")
-    {
+    if let Some(problem) = registry.problem_of(&name) {
         return Err(operator.explained(problem, &grants).into());
     }
     let environments = Environments::new(&registry, &sandbox, &operator.environments);

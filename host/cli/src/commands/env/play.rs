@@ -27,7 +27,7 @@ pub(super) struct Begin {
     pub(super) seed: u64,
 }
 
-/// Largest snapshot that is read from a file: more than any session may have.
+/// Maximum size of a snapshot that is read from a file, in bytes: more than any session may have.
 const MAX_SNAPSHOT_BYTES: u64 = 4 << 30;
 
 const HELP: &str = "\

@@ -15,7 +15,7 @@ use crate::arguments::{ForgeAsker, ForgeModel};
 use crate::display::printable;
 use crate::operator::Operator;
 
-/// Time limit of an answer, where the configuration sets none.
+/// Default time limit of an answer.
 pub(super) const TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The prices of tokens, if they are given.
@@ -29,8 +29,8 @@ pub(super) fn is_named(options: &ForgeModel, operator: &Operator) -> bool {
     options.url.is_some() || options.model.is_some() || operator.writer.is_some()
 }
 
-/// The endpoint of the table `[writer]`, with the options of the command line. The limits of an answer (tokens and time)
-/// count where the configuration sets none; `otherwise` says what the user can do without a model.
+/// The endpoint of the table `[writer]`, with the options of the command line. The limits of an answer (tokens and
+/// time) are the defaults of the configuration's keys; `otherwise` says what the user can do without a model.
 pub(super) fn endpoint(
     options: &ForgeModel,
     operator: &Operator,
@@ -66,7 +66,7 @@ pub(super) fn endpoint(
     Endpoint::open(config).map_err(|error| anyhow!("[writer] {error}"))
 }
 
-/// Asks a model, and keeps its answers in a folder.
+/// Makes an asker, which asks a model and keeps its answers in a folder.
 pub(super) fn asker<'a>(
     options: &ForgeAsker,
     model: &'a Endpoint,
@@ -105,7 +105,7 @@ impl Shown {
 }
 
 impl AskObserver for Shown {
-    /// A model may take minutes, and only on a terminal somebody waits.
+    /// Shows the question on a terminal only, where somebody waits: a model may take minutes.
     fn asks(&self, stage: &str, attempt: u32) {
         if std::io::stderr().is_terminal() {
             self.line(&format!("{stage}: asking, attempt {attempt}"));
@@ -132,7 +132,7 @@ impl AskObserver for Shown {
     }
 }
 
-/// An estimate in words.
+/// Formats an estimate in words.
 pub(super) fn total(total: Total, price: Option<Price>) -> String {
     let Total {
         questions,
@@ -144,7 +144,7 @@ pub(super) fn total(total: Total, price: Option<Price>) -> String {
     format!("{questions} questions, {prompt_tokens} + {answer_tokens} tokens{cost}")
 }
 
-/// The tokens spent, in words.
+/// Formats the tokens spent, in words.
 pub(super) fn spent(spent: &Spent, price: Option<Price>) -> String {
     let Spent {
         answers,

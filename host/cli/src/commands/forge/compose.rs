@@ -16,8 +16,8 @@ use crate::display::progress_bar;
 /// The file of what was made and rejected, one JSON object a line.
 const RECORD: &str = "composed.jsonl";
 
-/// Composes environments and writes each to `OUTPUT/Name.toml` as soon as it is composed. Files that are there and the
-/// same are kept, so that an interrupted run continues.
+/// Composes environments and writes each to `OUTPUT/Name.toml` as soon as it is composed. Existing files with the same
+/// contents are kept, so that an interrupted run continues.
 pub(super) fn run(
     seed: u64,
     count: usize,
@@ -60,7 +60,8 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes an environment. Returns false if the same file is there already. Another file is never overwritten.
+/// Writes an environment. Returns false if the same file is there already. A file with other contents is never
+/// overwritten.
 fn write(environment: &Composed, output: &Path, seed: u64) -> anyhow::Result<bool> {
     let name = &environment.specification.name;
     let file = output.join(format!("{name}.toml"));

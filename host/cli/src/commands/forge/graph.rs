@@ -67,7 +67,7 @@ pub(super) fn run(options: &ForgeGraph, forge: &GroupOptions) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads a specification. Errors of the checks are only counted, because a graph can be drawn all the same.
+/// Reads a specification. Errors of the checks are only counted, because a graph can be drawn anyway.
 fn specification(file: &Path) -> anyhow::Result<Specification> {
     let Some(format) = Format::from_path(file) else {
         bail!("{}: specifications end in .toml or .json", file.display());
@@ -102,7 +102,7 @@ fn title(names: &[&str]) -> String {
     }
 }
 
-/// Samples chains in both ways. None if no chain is asked for, or there is no tool.
+/// Samples chains with both strategies. None if no chain is asked for, or there is no tool.
 fn chains(graph: &ToolGraph, options: &ForgeGraph) -> Option<Chains> {
     if options.chains == 0 || graph.tools().is_empty() {
         return None;

@@ -10,7 +10,7 @@ use crate::operator::Operator;
 use crate::plugins::sources;
 use crate::progress::Progress;
 
-/// The plugin, which is named after its language.
+/// Name of the interpreter's plugin, which is that of its language.
 const PYTHON: &str = "python";
 
 /// Loads the interpreter of Python, with the grants of the configuration. `added` is a folder of plugins.
@@ -23,15 +23,12 @@ pub(super) fn python(added: &[PathBuf], operator: &Operator) -> anyhow::Result<I
     if let Some(interpreter) = Interpreters::new(&registry).get(PYTHON) {
         return Ok(interpreter.clone());
     }
-    let mut problems = registry.problems().iter();
-    Err(
-        match problems.find(|one| one.plugin == PYTHON || one.plugin == "*") {
-            Some(problem) => anyhow!("{problem}"),
-            None => anyhow!(
-                "no plugin of {} runs {PYTHON}{}",
-                sources.display(),
-                registry.explain_missing(PYTHON, PluginKind::Interpreter)
-            ),
-        },
-    )
+    Err(match registry.problem_of(PYTHON) {
+        Some(problem) => anyhow!("{problem}"),
+        None => anyhow!(
+            "no plugin of {} runs {PYTHON}{}",
+            sources.display(),
+            registry.explain_missing(PYTHON, PluginKind::Interpreter)
+        ),
+    })
 }

@@ -24,10 +24,10 @@ use crate::commands::env::find;
 use crate::display::printable;
 use crate::operator::Operator;
 
-/// Limit of an answer, where the configuration sets none: an answer is a whole file.
+/// Default limit of an answer, in tokens. It is large, because an answer is a whole file.
 const MAX_ANSWER_TOKENS: u32 = 16_384;
 
-/// The way that works without a model.
+/// Advice in errors: the command that works without a model.
 const WITHOUT: &str = "without a model, `rlf-host forge env compose` makes environments";
 
 pub(super) fn run(new: &ForgeNew, options: &GroupOptions) -> anyhow::Result<ExitCode> {
@@ -85,7 +85,7 @@ pub(super) fn run(new: &ForgeNew, options: &GroupOptions) -> anyhow::Result<Exit
     Ok(exit(&written))
 }
 
-/// The folder of the work beside a folder of environments.
+/// The default folder of the work, beside a folder of environments.
 fn beside(output: &Path) -> PathBuf {
     // Only the whole path of `.` ends in a name.
     let whole = match output.file_name() {
@@ -127,7 +127,7 @@ fn dry_run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// An error with what is kept and what to do.
+/// Adds to an error what is kept, and what to do next.
 fn explained(error: &WriteError, folder: &Path) -> anyhow::Error {
     let advice = match error {
         WriteError::Ask(AskError::Unusable { .. }) => {
@@ -195,8 +195,8 @@ impl Opener for Plugins<'_> {
     }
 }
 
-/// The error of a candidate that does not load: it is the candidate's fault, or that of the machine. A file in Python runs
-/// when its plugin begins, and gives the tools.
+/// Decides whether the candidate or the machine is to blame for an error of loading. The code of a Python file runs in
+/// `init`, and lists the tools: errors there are the candidate's fault.
 fn not_opened(error: &anyhow::Error) -> NotOpened {
     let why = format!("{error:#}");
     match error.downcast_ref::<Problem>().map(|problem| problem.kind) {

@@ -19,11 +19,11 @@ use crate::display::printable;
 use crate::operator::Operator;
 use crate::warning::warn;
 
-/// Limits of a question, where the configuration sets none: an answer is a few sentences, and perhaps thoughts.
+/// Default limits of a question: tokens of the answer, and time. An answer is a few sentences, perhaps with thoughts.
 const MAX_ANSWER_TOKENS: u32 = 4_096;
 const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The way that works without a model.
+/// Advice in errors: what happens without a model.
 const WITHOUT: &str = "without a model, the grammar writes the words";
 
 /// A model that writes the words of tasks.
@@ -80,7 +80,7 @@ impl Rewriting {
         }
     }
 
-    /// Says what it would take to rewrite so many times the tasks of a sample, and shows the first question.
+    /// Estimates the cost of rewriting `times` as many tasks as the sample has, and shows the first question.
     pub(super) fn dry_run(
         &self,
         maker: &Maker<'_>,
@@ -150,7 +150,7 @@ impl Rewriting {
         Some(price.cost(spent.prompt_tokens, spent.answer_tokens))
     }
 
-    /// Says what became of the words.
+    /// Prints the outcome of rewriting.
     pub(super) fn show(&self, report: &Report) {
         let spent = &report.spent;
         let cost = self.cost(report);
@@ -186,7 +186,7 @@ impl Rewriting {
     }
 }
 
-/// Shows on a terminal how far it is.
+/// Shows the progress of rewriting on a terminal.
 struct Shown {
     bar: ProgressBar,
 }

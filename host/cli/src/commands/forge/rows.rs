@@ -25,7 +25,7 @@ use crate::operator::Operator;
 const SAMPLE: usize = 40;
 /// Folder of the language model's answers, in the folder of the rows.
 const ANSWERS: &str = "answers";
-/// Limit of an answer, where the configuration sets none. Some models think before they answer.
+/// Default limit of an answer, in tokens. Some models think before they answer.
 const MAX_ANSWER_TOKENS: u32 = 4_096;
 
 pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<ExitCode> {
@@ -147,7 +147,7 @@ fn explained(error: RowsError) -> anyhow::Error {
     anyhow!("{}{advice}", printable(&error.to_string()))
 }
 
-/// Prints the tokens of the questions that a language model is asked.
+/// Prints the estimated number of tokens of all questions to the language model.
 fn say_estimate(rows: &ForgeRows, estimated: &Estimate, price: Option<Price>) {
     say!(
         "estimate if each first answer can be used: {}",

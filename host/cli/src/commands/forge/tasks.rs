@@ -29,7 +29,7 @@ use crate::arguments::{ChainSampling, ForgeTasks, GroupOptions, PluginBindings, 
 use crate::commands::env::find;
 use crate::operator::Operator;
 
-/// Tasks that a dry run makes.
+/// Number of tasks that a dry run makes.
 const SAMPLE: usize = 64;
 
 pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<ExitCode> {
@@ -129,7 +129,7 @@ fn possible(command: &ForgeTasks) -> anyhow::Result<()> {
     let most_calls = command
         .max_calls
         .min(command.max_turn_calls * command.max_turns);
-    if most_calls < 2 && !command.keep_trivial {
+    if most_calls < 2 && !command.keep_trivial && !command.unchecked {
         bail!(
             "tasks of one call are mostly trivial and left out; raise --max-calls and --max-turn-calls, or add --keep-trivial"
         );
@@ -137,7 +137,7 @@ fn possible(command: &ForgeTasks) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses environments that are in the folder's own `environments`, which has copies of others.
+/// Refuses environments from the `environments` folder of the output itself, because that holds copies of others.
 fn refuse_own_copies(folder: &Folder, environments: &[PathBuf]) -> anyhow::Result<()> {
     let Ok(copies) = folder.environments().canonicalize() else {
         return Ok(());
@@ -185,6 +185,7 @@ fn options(command: &ForgeTasks) -> TaskOptions {
         mistakes: command.mistakes,
         terse: command.terse,
         keep_trivial: command.keep_trivial,
+        unchecked: command.unchecked,
         attempts: command.attempts,
         min_passes: command.min_passes,
         held_out_environments: command.held_out_environments,
@@ -203,7 +204,7 @@ fn stage(stage: TaskStage) -> Stage {
     }
 }
 
-/// Fails if a scenario is one of no environment.
+/// Fails if a scenario exists in none of the environments.
 fn known_scenarios(read: &Read, options: &TaskOptions) -> anyhow::Result<()> {
     let environments = read.suite.environments();
     for wanted in &options.scenarios {
@@ -360,8 +361,13 @@ fn report(
         rewriting.show(report);
     }
     say!(
-        "{:.1} s, {each:.0} tasks/s; {}",
+        "{:.1} s, {each:.0} tasks/s; {}{}",
         seconds,
+        if command.unchecked {
+            "not checked; "
+        } else {
+            ""
+        },
         if command.no_replay {
             "not replayed in the sandbox"
         } else {

@@ -113,7 +113,7 @@ fn effort(settings: &ForgeVerify) -> Effort {
     }
 }
 
-/// The initial states of an environment that is no specification: its scenarios, or else its servers as they begin.
+/// The initial states of an environment that is not a specification: its scenarios, or else its servers as they begin.
 async fn starts(found: &Found) -> anyhow::Result<Vec<Start>> {
     let scenarios = found.environments.scenarios(&found.name).await?;
     let mut all = Start::from_scenarios(scenarios);

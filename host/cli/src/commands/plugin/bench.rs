@@ -24,12 +24,12 @@ use crate::display::failure;
 
 /// Number of calls in flight when calls a second are measured.
 const AT_ONCE: usize = 32;
-/// What a call is compared with: the start of a process for each call.
+/// The process that calls are compared with: one is started for each call.
 const PROCESS: &str = "python3 -I -S -c pass";
 /// Number of processes started.
 const PROCESSES: usize = 20;
 
-/// What is measured.
+/// The work that is measured.
 pub(super) enum Work {
     Call { tool: String, arguments: Value },
     Grade(Box<(Task, Trajectory)>),
@@ -82,7 +82,7 @@ impl Work {
     }
 }
 
-/// What to measure of `plugin`. A tool needs no name if it is the only one of its plugin.
+/// Chooses what to measure of `plugin`. The tool's name may be left out if the plugin has only one tool.
 pub(super) fn work(plugin: &Plugin, trial: &Trial) -> anyhow::Result<Work> {
     let name = plugin.name();
     if plugin.kind() == PluginKind::Reward && trial.tool.is_none() {
@@ -121,7 +121,7 @@ struct Times {
 }
 
 impl Times {
-    /// `times` is not empty.
+    /// Computes the figures of `times`, which must not be empty.
     fn new(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)];

@@ -101,8 +101,8 @@ fn plugin_name(path: &Path) -> anyhow::Result<String> {
     name.with_context(|| format!("{} has no name", path.display()))
 }
 
-/// Refuses to write over a source, and where a plugin directory would find the file and its source under one name. A crate
-/// is found by the file alone.
+/// Refuses an output that would overwrite a source. Also refuses a place where a plugin directory would find the source
+/// and the output under one name, which cannot happen to a crate.
 fn check_output(source: &Path, output: &Path, is_rust: bool) -> anyhow::Result<()> {
     let is_component = output.extension().is_some_and(|found| found == "wasm");
     if !is_component || output.canonicalize().is_ok_and(|there| there == source) {
@@ -152,7 +152,7 @@ fn staged_crate(path: &Path, name: &str, staged: &TempDir) -> anyhow::Result<Pat
     Ok(folder)
 }
 
-/// Loads the result with the operator's grants. They hold for the source, and so they do for what is built from it.
+/// Loads the result with the operator's grants. Grants to the source apply to what is built from it, too.
 fn load(
     built: &BuiltBundle,
     name: &str,

@@ -111,7 +111,7 @@ pub(super) fn check_tool(plugin: &Plugin, tool: &str) -> anyhow::Result<()> {
 }
 
 /// Names arguments that the schema does not have, each with the nearest that it has. A schema may allow them, so they
-/// are no mistake in themselves.
+/// are not errors.
 fn unknown_arguments(schema: &Value, arguments: &Value) -> Option<String> {
     let known = schema["properties"].as_object()?;
     let unknown: Vec<String> = (arguments.as_object()?.keys())
@@ -125,7 +125,7 @@ fn unknown_arguments(schema: &Value, arguments: &Value) -> Option<String> {
     Some(unknown.concat()).filter(|unknown| !unknown.is_empty())
 }
 
-/// The outcome of a call as JSON, with what the plugin printed. A call that was answered is nobody's fault.
+/// The outcome of a call as JSON, with what the plugin printed. If the call was answered, `fault` is null.
 fn report(outcome: &CallOutcome, printed: &Printed) -> anyhow::Result<Value> {
     let mut report = serde_json::to_value(outcome)?;
     if matches!(outcome.ended, Ended::Ok | Ended::Failed) {

@@ -44,7 +44,7 @@ pub(super) const GRADING: Grading = Grading {
 };
 
 impl Graded<'_> {
-    /// The task, which has nothing but a reference, and the trajectory.
+    /// Reads the task, which has only a reference, and the trajectory.
     pub(super) fn read(&self) -> anyhow::Result<(Task, Trajectory)> {
         let trajectory = match self.trajectory {
             Some(file) => read(file)?,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use console::style;
-use rlf_plugins::registry::PluginIdentity;
+use rlf_plugins::registry::PluginOnDisk;
 use serde_json::json;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
@@ -15,11 +15,11 @@ use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 pub(super) fn run(
     file: &Path,
     plugin: &str,
-    identity: &PluginIdentity,
+    found: &PluginOnDisk,
     gates: &[String],
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let asked: Vec<&str> = (identity.manifest.gates.iter())
+    let asked: Vec<&str> = (found.manifest.gates.iter())
         .map(|gate| gate.as_str())
         .collect();
     refuse_unasked(plugin, &asked, gates)?;
@@ -32,7 +32,7 @@ pub(super) fn run(
         .parse()
         .with_context(|| format!("{} is not TOML", file.display()))?;
     let entry = entry(&mut document, file, plugin)?;
-    let granted = grant(entry, &identity.component.hash, gates);
+    let granted = grant(entry, &found.component.hash, gates);
     rlf_files::write(file, document.to_string().as_bytes())
         .with_context(|| format!("cannot write {}", file.display()))?;
 
@@ -44,18 +44,18 @@ pub(super) fn run(
         let report = json!({
             "plugin": plugin,
             "file": file,
-            "component": identity.files.code(),
-            "hash": identity.component.hash,
+            "component": found.files.code(),
+            "hash": found.component.hash,
             "hash_before": granted.hash_before,
             "granted": granted.gates,
             "closed": granted.closed,
             "still_to_be_written": granted.to_write,
             "asked_not_granted": not_granted,
-            "data": identity.manifest.data,
+            "data": found.manifest.data,
         });
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
-        print(file, plugin, identity, &granted, &not_granted);
+        print(file, plugin, found, &granted, &not_granted);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -160,19 +160,13 @@ const EXAMPLES: [(&str, &str); 3] = [
 ];
 
 /// Prints the change for people. `not_granted` are the gates that it asks for and that are not open.
-fn print(
-    file: &Path,
-    plugin: &str,
-    identity: &PluginIdentity,
-    granted: &Granted,
-    not_granted: &[&str],
-) {
-    let hash = &identity.component.hash;
+fn print(file: &Path, plugin: &str, found: &PluginOnDisk, granted: &Granted, not_granted: &[&str]) {
+    let hash = &found.component.hash;
     say!(
         "{} [plugins.{plugin}] in {} is about {}",
         style("granted").green().bold(),
         file.display(),
-        identity.files.code().display()
+        found.files.code().display()
     );
     match &granted.hash_before {
         Some(before) if before == hash => say!("hash    {before}, as before"),
@@ -197,8 +191,8 @@ fn print(
             not_granted.join(", ")
         );
     }
-    if !identity.manifest.data.is_empty() {
-        let slots = identity.manifest.data.join(", ");
+    if !found.manifest.data.is_empty() {
+        let slots = found.manifest.data.join(", ");
         say!("data slots it wants filled: {slots}");
     }
 }

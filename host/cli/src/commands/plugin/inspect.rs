@@ -13,7 +13,7 @@ use rlf_plugins::manifest::{GateName, PluginManifest};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::problem::{Problem, one_line};
 use rlf_plugins::programs::ProgramGrants;
-use rlf_plugins::registry::PluginIdentity;
+use rlf_plugins::registry::PluginOnDisk;
 use rlf_plugins::report::PluginReport;
 use rlf_plugins::script::ScriptLanguage;
 use rlf_sandbox::{ComponentInfo, InitMode, InstanceCost, Limits};
@@ -89,21 +89,21 @@ pub(super) fn loaded(
 
 /// Describes a plugin that does not load, from its files. Nothing of the plugin is run.
 pub(super) fn refused(
-    identity: &PluginIdentity,
+    found: &PluginOnDisk,
     mut configured: PluginSettings,
     problem: &Problem,
     as_json: bool,
 ) -> anyhow::Result<()> {
-    let PluginIdentity {
+    let PluginOnDisk {
         files,
         kind,
         component: info,
         manifest,
-    } = identity;
+    } = found;
     configured.withdraw_unless(&info.hash);
     if as_json {
         let report = json!({
-            "name": problem.plugin,
+            "name": problem.label(),
             "problem": problem,
             "kind": kind,
             "component": files.code(),
@@ -121,7 +121,7 @@ pub(super) fn refused(
     }
     let screen = Screen::from_terminal();
     screen.title(
-        &problem.plugin,
+        problem.label(),
         manifest.version.as_deref(),
         *kind,
         &manifest.description,

@@ -1,4 +1,4 @@
-//! `rlf-host plugin new`: makes a plugin that runs as it is, to begin from.
+//! `rlf-host plugin new`: makes a new plugin: a working example to start from.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const NAME: &str = "NAME";
 /// The text in a template that becomes the folder of the SDK.
 const SDK: &str = "SDK";
 
-/// Names of plugins that run others.
+/// Names of the shipped interpreters. A new plugin of that name would replace one.
 const INTERPRETERS: [&str; 3] = ["python", "python-science", "javascript"];
 /// Lowercase words of Python or JavaScript that cannot name a function.
 const KEYWORDS: &str = "\

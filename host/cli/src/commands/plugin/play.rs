@@ -17,7 +17,7 @@ reference JSON       set the reference that answers are graded by, as JSON or pl
 answer TEXT          grade an answer
 quit                 leave";
 
-/// What commands have set.
+/// The settings that commands have changed.
 #[derive(Default)]
 struct Settings {
     seed: u64,

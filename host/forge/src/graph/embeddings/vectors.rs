@@ -15,7 +15,7 @@ const DIGITS: usize = 16;
 /// The reason why a file of vectors cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum VectorError {
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -42,9 +42,9 @@ pub enum VectorError {
     Dimension {
         /// The file.
         path: PathBuf,
-        /// Numbers of its vectors.
+        /// Dimension of the vectors on disk.
         wanted: usize,
-        /// Numbers of the new ones.
+        /// Dimension of the new vectors.
         got: usize,
     },
     /// A text has no vector.
@@ -72,7 +72,7 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Reads the vectors of a model from a folder, where they may be. A line that was cut off is removed.
+    /// Reads the vectors of a model from a folder, if it has any. A line that was cut off is removed.
     pub fn open(folder: &Path, identity: &str) -> Result<Self, VectorError> {
         let hash = blake3::hash(identity.as_bytes()).to_hex();
         let path = folder.join(format!("{}.jsonl", &hash[..DIGITS]));
@@ -95,7 +95,7 @@ impl Vectors {
         Ok(all)
     }
 
-    /// Takes a line of the file. The error is its mistake.
+    /// Adds the vector of a line of the file. The error says what is wrong with the line.
     fn read(&mut self, line: &[u8]) -> Result<(), String> {
         let Line { text, vector } =
             serde_json::from_slice(line).map_err(|error| error.to_string())?;

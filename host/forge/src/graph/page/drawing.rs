@@ -8,7 +8,7 @@ use crate::graph::{Input, InputId, Reason, ToolGraph};
 /// Style of the drawing. It is in the SVG, so that a copy of it looks the same elsewhere.
 const STYLE: &str = include_str!("drawing.css");
 
-/// Largest number of characters of an input's or output's name; the whole name is a tooltip.
+/// Maximum number of characters that are shown of an input's or output's name. The whole name is a tooltip.
 const MAX_NAME: usize = 22;
 
 /// The SVG.
@@ -29,7 +29,7 @@ pub(super) fn drawing(graph: &ToolGraph, layout: &Layout) -> Markup {
     }
 }
 
-/// The class of edges with this reason.
+/// The CSS class of edges with this reason.
 pub(super) fn reason_name(reason: &Reason) -> &'static str {
     match reason {
         Reason::Key { .. } => "key",
@@ -78,7 +78,7 @@ fn card(graph: &ToolGraph, layout: &Layout, tool: usize) -> Markup {
     }
 }
 
-/// The class of an input: `user`, `unfillable` or neither.
+/// The CSS class of an input: `user`, `unfillable` or neither.
 fn state(graph: &ToolGraph, id: InputId, input: &Input) -> &'static str {
     if input.from_user.is_some() {
         "user"

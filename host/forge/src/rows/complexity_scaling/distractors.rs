@@ -11,7 +11,7 @@ use crate::rows::draw::between;
 use crate::rows::facts::{Facts, Relation};
 use crate::rows::question::{Lookup, Question, Work};
 
-/// Most records of a distractor.
+/// Maximum number of records of a distractor.
 const MAX_RECORDS: usize = 6;
 
 /// Chooses relations that no tool of the question knows. Half of them are about kinds that the question is about.

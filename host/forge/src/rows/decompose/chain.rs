@@ -6,7 +6,7 @@ use rlf_random::Key;
 
 use crate::rows::facts::{Fact, Facts};
 
-/// Most facts that are tried for one chain.
+/// Maximum number of facts that are tried for one chain.
 const MAX_TRIED: usize = 400;
 
 /// A chain of `length` facts whose last one is `end`. Every fact is about the object of the one before. No entity is in
@@ -41,7 +41,7 @@ pub(super) fn backward<'a>(
     })
 }
 
-/// A depth-first search that goes back where it is stuck.
+/// A depth-first search that goes back if it is stuck.
 struct Search<'a> {
     facts: &'a Facts,
     length: usize,
@@ -52,7 +52,8 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Puts facts before the chain's first one, which is its last item, until it is long enough.
+    /// Adds facts before the chain's first fact until the chain is long enough. The list is in reverse order: its last
+    /// item is the first fact.
     fn extend(&mut self, chain: &mut Vec<&'a Fact>) -> bool {
         let Some(first) = chain.last().filter(|_| chain.len() < self.length) else {
             return true;

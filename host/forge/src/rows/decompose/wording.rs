@@ -16,7 +16,7 @@ pub(super) struct Phrase {
     pub(super) step: usize,
 }
 
-/// A pattern with its subject.
+/// Fills a subject into a pattern.
 pub(super) fn filled(pattern: &str, subject: &str) -> String {
     pattern.replacen("{}", subject, 1)
 }

@@ -1,5 +1,5 @@
-//! Python functions of documents. A function needs nothing beside its own body: FTRL's executor shows it neither imports
-//! nor definitions at the top of its source.
+//! Python functions of documents. A function needs nothing besides its own body: FTRL's executor shows it neither
+//! imports nor definitions at the top of its source.
 
 use rlf_random::Key;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::rows::document::{Document, Form, Function, Parameter, ParameterKind, 
 use crate::rows::draw::{chance, pick};
 use crate::rows::options::Complexity;
 
-/// Largest number of parameters that a docstring describes, so that no function is longer than published ones.
+/// Maximum number of parameters that a docstring describes, so that no function is longer than published ones.
 const MAX_DESCRIBED: usize = 7;
 
 /// The source of a document's function.
@@ -37,7 +37,7 @@ pub(super) fn source(document: &Document, complexity: Complexity, key: Key) -> S
     writer.lines.join("\n") + "\n"
 }
 
-/// A parameter in the function's head.
+/// Writes a parameter in the function's head.
 fn signature(parameter: &Parameter) -> String {
     if parameter.required {
         parameter.name.clone()
@@ -128,7 +128,7 @@ impl Writer {
         self.add(1, "\"\"\"");
     }
 
-    /// The check of one argument, and the assignment of the subject.
+    /// Writes the check of one argument, and the assignment of the subject.
     fn validate(&mut self, parameter: &Parameter, commented: bool) {
         let name = parameter.name.as_str();
         if commented && parameter.required {
@@ -308,7 +308,7 @@ impl Writer {
         self.add(2, "found = int(found)");
     }
 
-    /// The result, in the document's form.
+    /// Writes the result in the document's form.
     fn give(&mut self, document: &Document, key: Key) {
         let parameter = |role: Role| document.parameters.iter().find(|one| one.role == role);
         if let Some(format) = parameter(Role::Format) {
@@ -335,7 +335,7 @@ impl Writer {
     }
 }
 
-/// Text that can be inside a docstring.
+/// Makes text safe to be inside a docstring.
 fn safe(text: &str) -> String {
     text.replace('\\', "/")
         .replace("\"\"\"", "'''")

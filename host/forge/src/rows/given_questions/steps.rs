@@ -11,7 +11,7 @@ use crate::rows::output::references;
 use crate::rows::question::{Lookup, Operation, Source, Step, Work};
 use crate::rows::tool_names::identifier;
 
-/// Most words of a relation's name that follow from a sub-question.
+/// Maximum number of words of a sub-question that become the name of a relation.
 const MAX_KEYWORDS: usize = 3;
 
 /// A sub-question, as a file or a language model gives it. A model reads these comments in the JSON schema.
@@ -171,7 +171,7 @@ fn target(answer: &str) -> Target {
     }
 }
 
-/// The scenario that the shape of the steps says.
+/// The scenario that follows from the shape of the steps.
 pub(crate) fn scenario_of(steps: &[Step]) -> Scenario {
     let is_hop = |step: &Step| {
         matches!(step.work, Work::Lookup(_))

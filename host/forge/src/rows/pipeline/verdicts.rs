@@ -19,7 +19,7 @@ use crate::rows::row::Row;
 use crate::rows::stage::Stage;
 use crate::rows::verification::verify as verify_row;
 
-/// Rows that are executed at once, for each processor.
+/// Number of rows that are executed at once, for each processor.
 const ROWS_PER_PROCESSOR: usize = 2;
 /// Number of verdicts after which the display is told.
 const PROGRESS: usize = 25;
@@ -117,7 +117,7 @@ impl Kept {
         }
     }
 
-    /// None if there is no file, or it is of another version.
+    /// Reads the verdicts. None if there is no file, or if it is of another version.
     fn read(path: &Path, deployed: &Path) -> Result<Option<Self>, RowsError> {
         if artefact::header(path) != Some(header()) {
             return Ok(None);

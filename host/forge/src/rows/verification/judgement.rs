@@ -9,10 +9,10 @@ use crate::rows::matching::{contains, is_short, plain, plain_contains};
 use crate::rows::rejection::{Check, Finding};
 use crate::rows::row::Row;
 
-/// Largest number of characters of a text in a finding.
+/// Maximum number of characters of a text that a finding shows.
 const MAX_SHOWN: usize = 160;
 
-/// Judges the gold calls: each gives its sub-answer, in both executors, and no other one of its tool.
+/// Checks that each gold call gives its sub-answer in both executors, and no other sub-answer of its tool.
 pub(super) fn gold(row: &Row, outputs: &Outputs) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, call) in row.calls.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Calls that are no gold calls: with wrong arguments, with everything that the question or a result says, and with
+//! Calls that are not gold calls: with wrong arguments, with everything that the question or a result says, and with
 //! whatever else a tool knows.
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::rows::row::{Row, RowTool};
 
-/// Largest number of ways in which the choices of one call are combined.
+/// Maximum number of ways in which the choices of one call are combined.
 const MAX_COMBINATIONS: usize = 8;
 /// A name that no tool knows.
 const NOBODY: &str = "Nobody Of That Name";
@@ -24,15 +24,15 @@ pub(super) struct Probe {
 /// The purpose of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProbeKind {
-    /// The arguments are wrong or mean nothing, so that no answer may follow.
+    /// The arguments are wrong or mean nothing, so that the tool must give no answer.
     Wrong,
     /// A policy could make the call with what it knows.
     Known,
-    /// The tool has an answer to it.
+    /// The tool must answer it: the call is one of the tool's examples.
     Example,
 }
 
-/// Every call to make beside the gold calls, each once.
+/// Every call to make besides the gold calls, each once.
 pub(super) fn plan(row: &Row) -> Vec<Probe> {
     let mut plan = Plan {
         row,
@@ -81,7 +81,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Missing, unknown and wrong arguments.
+    /// Adds calls with missing, unknown and wrong arguments.
     fn wrong(&mut self, index: usize, tool: &RowTool) {
         self.add(index, Map::new(), ProbeKind::Wrong);
         let Some(good) = filled(tool, NOBODY).into_iter().next() else {

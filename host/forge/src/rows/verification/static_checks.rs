@@ -10,7 +10,7 @@ use crate::rows::output::references;
 use crate::rows::rejection::{Check, Finding};
 use crate::rows::row::Row;
 
-/// Longest name of a tool.
+/// Maximum length of a tool's name, in bytes.
 const MAX_NAME: usize = 64;
 
 pub(super) fn check(row: &Row) -> Vec<Finding> {

@@ -8,7 +8,7 @@ use crate::tasks::record::{Origin, TaskRecord};
 use crate::tasks::rejection::{Reason, Rejection};
 use crate::tasks::suite::Suite;
 
-/// Something has to be done, and it takes more than copying words into one call.
+/// Checks that something has to be done, and that it takes more than copying words into one call.
 pub(super) fn worth_doing(
     suite: &Suite,
     task: &TaskRecord,

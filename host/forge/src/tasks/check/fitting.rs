@@ -10,8 +10,8 @@ use crate::tasks::make::{items, own_key};
 use crate::tasks::record::Arguments;
 use crate::tasks::request::{Description, Fact, order};
 
-/// The field of a tool's result that has the keys of the described kind of entity: of the items themselves, or of what
-/// they refer to, as the description says.
+/// The field of a tool's result that has the keys of the described kind of entity. The keys are those of the items
+/// themselves or, if the description goes through another entity, of what the items refer to.
 pub(super) fn key_field<'a>(tool: &'a Tool, description: &'a Description) -> Option<&'a str> {
     let own = own_key(tool)?;
     let Some(through) = &description.through else {

@@ -10,10 +10,12 @@ use crate::tasks::record::{GoldCall, Origin, TaskRecord};
 use crate::tasks::rejection::{Reason, Rejection};
 use crate::tasks::suite::Suite;
 
-/// The origin of every argument, for each call of each turn.
+/// The origin of every argument, for each call of each turn. An argument without one is left out if `unchecked`, and an
+/// error otherwise.
 pub(super) fn origins(
     suite: &Suite,
     task: &TaskRecord,
+    unchecked: bool,
 ) -> Result<Vec<Vec<BTreeMap<String, Origin>>>, Rejection> {
     let mut all = Vec::with_capacity(task.turns.len());
     for (number, turn) in task.turns.iter().enumerate() {
@@ -21,16 +23,18 @@ pub(super) fn origins(
         for (place, call) in turn.calls.iter().enumerate() {
             let mut origins = BTreeMap::new();
             for (parameter, value) in &call.arguments {
-                let origin = origin(suite, task, (number, place), call, parameter, value);
-                let origin = origin.ok_or_else(|| {
-                    let detail = format!(
-                        "turn {}: nothing says the `{parameter}` of {}, {value}",
-                        number + 1,
-                        call.tool
-                    );
-                    Rejection::new(Reason::UnknownArgument, detail)
-                })?;
-                origins.insert(parameter.clone(), origin);
+                match origin(suite, task, (number, place), call, parameter, value) {
+                    Some(origin) => _ = origins.insert(parameter.clone(), origin),
+                    None if unchecked => {}
+                    None => {
+                        let detail = format!(
+                            "turn {}: nothing says the `{parameter}` of {}, {value}",
+                            number + 1,
+                            call.tool
+                        );
+                        return Err(Rejection::new(Reason::UnknownArgument, detail));
+                    }
+                }
             }
             calls.push(origins);
         }

@@ -6,7 +6,7 @@ use crate::tasks::rejection::{Reason, Rejection};
 use crate::tasks::suite::Suite;
 
 /// Makes all gold calls, and compares results and states. Each turn begins in the saved state of the one before it, as
-/// rows do. The requests are for the requested calls, in their order.
+/// rows do. Also checks that the requests are for the requested calls, in their order.
 pub(super) fn carried_out(suite: &Suite, task: &TaskRecord) -> Result<(), Rejection> {
     let diverged = |detail: String| Rejection::new(Reason::Diverged, detail);
     let broke = |error: PlayError| diverged(error.to_string());

@@ -10,7 +10,7 @@ use crate::tasks::request::Mention;
 use crate::tasks::suite::Suite;
 use crate::tasks::text::spoken;
 
-/// True if a text says a value, as a word or words of its own.
+/// True if a text contains a value, as a word or words of its own.
 pub(in crate::tasks) fn says(text: &str, value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(|item| says(text, item)),
@@ -39,7 +39,7 @@ pub(in crate::tasks) fn says(text: &str, value: &Value) -> bool {
     }
 }
 
-/// Every request, and every value of it, is in the text of its turn.
+/// Checks that every request, and every value of it, is in the text of its turn.
 pub(super) fn everything(suite: &Suite, task: &TaskRecord) -> Result<(), Rejection> {
     for (number, turn) in task.turns.iter().enumerate() {
         for request in &turn.requests {
@@ -73,7 +73,7 @@ pub(super) fn everything(suite: &Suite, task: &TaskRecord) -> Result<(), Rejecti
     Ok(())
 }
 
-/// Fewest letters of a word of a description that tells what is asked for.
+/// Minimum number of letters of a word that can tell what a description asks for.
 const TELLING: usize = 4;
 
 fn words(text: &str) -> impl Iterator<Item = String> {
@@ -81,7 +81,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
-/// No text says a key that only a tool knows, and no text says all that it asks for.
+/// Checks that no text says a key that only a tool knows, and that no text says all that it asks for.
 pub(super) fn nothing_more(suite: &Suite, task: &TaskRecord) -> Result<(), Rejection> {
     let leak = |detail: String| Err(Rejection::new(Reason::Leak, detail));
     for (number, turn) in task.turns.iter().enumerate() {

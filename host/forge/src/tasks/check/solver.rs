@@ -20,9 +20,9 @@ use crate::tasks::record::{Arguments, TaskRecord};
 use crate::tasks::request::{Description, Fact, Mention, Request};
 use crate::tasks::suite::Suite;
 
-/// Largest number of calls of an attempt.
+/// Maximum number of calls of an attempt.
 const MAX_CALLS: usize = 300;
-/// Largest number of entities that a description may go through.
+/// Maximum number of entities that a description may go through.
 const MAX_DEPTH: usize = 5;
 
 /// The reason why an attempt failed.
@@ -177,7 +177,7 @@ impl Solver<'_> {
         Ok(named.collect())
     }
 
-    /// The value that a mention means. None if it cannot be found out.
+    /// Finds the value that a mention means. None if it cannot be found out.
     fn value(&mut self, mention: &Mention, depth: usize) -> Option<Value> {
         match mention {
             Mention::Value(value) => Some(value.clone()),
@@ -258,7 +258,7 @@ impl Solver<'_> {
             .cloned()
     }
 
-    /// The key of an entity that is described.
+    /// Finds the key of an entity that is described.
     fn find(&mut self, description: &Description, depth: usize) -> Option<String> {
         if depth > MAX_DEPTH {
             return None;

@@ -14,11 +14,11 @@ use crate::tasks::environment::{Answer, PlayError, TaskSession};
 use crate::tasks::record::{Arguments, Start};
 use crate::tasks::rejection::Reason;
 
-/// Largest number of calls of one step of a chain until one succeeds.
+/// Maximum number of calls of one step of a chain until one succeeds.
 const MAX_TRIES: usize = 16;
 /// Probability that an optional input is filled: of a tool that changes something, and of one that only looks.
 const FILL_OPTIONAL: [f64; 2] = [0.3, 0.1];
-/// Probability that a key is taken from something that refers to its entity, if the entity itself was found too.
+/// If an entity and a reference to it were both found, the probability that its key is taken from the reference.
 const TAKE_REFERENCE: f64 = 0.15;
 /// Probability that a number is taken from an earlier result, if one could be meant.
 const TAKE_FROM_RESULT: f64 = 0.4;
@@ -45,7 +45,7 @@ fn is_amount_of(field: &str, parameter: &str) -> bool {
         .any(|(fields, parameters)| fields.contains(&field) && parameters.contains(&parameter))
 }
 
-/// Executes a candidate's chain. Steps that nothing lets succeed are left out.
+/// Executes a candidate's chain. Steps that fail in every attempt are left out.
 pub(super) fn execute(
     maker: &Maker<'_>,
     graph: &ToolGraph,
@@ -159,8 +159,8 @@ impl Executor<'_> {
         Some((arguments, sources))
     }
 
-    /// True if a call is one that was made. Changing the same thing of the same entity twice is no request that anybody
-    /// makes.
+    /// True if a call repeats an earlier one. Changing the same thing of the same entity twice counts too, because
+    /// nobody asks for that.
     fn repeats(
         &self,
         step: &PlannedCall,

@@ -103,8 +103,8 @@ fn needs(call: &PlannedCall) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The steps in their final order, and the number of calls of each turn. Steps that the limits leave no room for are cut
-/// off at the end.
+/// Puts the steps into their final order, and counts the calls of each turn. Steps for which the limits leave no room
+/// are cut off at the end.
 fn arrange(
     maker: &Maker<'_>,
     steps: &[PlannedCall],

@@ -10,7 +10,7 @@ use crate::graph::{Input, Tool, ValueType};
 use crate::sampling::Draws;
 use crate::tasks::suite::Suite;
 
-/// Words of users for texts that no state has.
+/// Texts of users for fields of which no state has a text.
 const NOTES: [&str; 20] = [
     "call back on Friday",
     "prefers the morning",
@@ -34,7 +34,7 @@ const NOTES: [&str; 20] = [
     "checked and in order",
 ];
 
-/// The largest whole number that a user names where nothing else is known.
+/// The largest whole number that a user names if nothing else is known.
 const LARGE: i64 = 40;
 
 /// Values by the names of their fields.
@@ -89,7 +89,8 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Values of the initial state and of another one of the same scenarios.
+    /// Collects the values of the initial states (`here`), and those of other states of the same scenarios
+    /// (`elsewhere`).
     pub(super) fn new(here: &Map<String, Value>, elsewhere: &Map<String, Value>) -> Self {
         let mut values = Self::default();
         here.values().for_each(|state| values.here.learn(state));
@@ -150,7 +151,7 @@ impl Values {
         }
     }
 
-    /// A text that is looked for: one that a result of the tool can contain, or a word of it.
+    /// A text to search for: one that a result of the tool can contain, or a word of it.
     fn searched(&self, tool: &Tool, name: &str, draws: &mut Draws) -> Option<Value> {
         let texts = tool
             .outputs
@@ -177,7 +178,7 @@ impl Values {
         })
     }
 
-    /// A text that is new here.
+    /// A text that the initial state does not have.
     fn written(&self, name: &str, draws: &mut Draws) -> Value {
         let plain = name.strip_prefix("new_").unwrap_or(name);
         let taken = self.here.named(plain);

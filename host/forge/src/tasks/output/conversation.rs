@@ -52,8 +52,8 @@ pub(super) fn tools(suite: &Suite, task: &TaskRecord) -> Vec<ToolDefinition> {
         .collect()
 }
 
-/// The whole conversation as demonstrations: one, or one more for each mistake. A demonstration ends before a mistake,
-/// and the next one has it in its history, so that everything but the mistake is taught, and once.
+/// The whole conversation as demonstrations: one, and one more for each mistake. A demonstration ends before a mistake,
+/// and the next one has the mistake in its history. So everything but the mistakes is taught exactly once.
 pub(super) fn demonstrations(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Value> {
     let tools = tools(suite, task);
     let mut rows: Vec<Value> = Vec::new();

@@ -8,14 +8,15 @@ use rlf_random::{Key, Purpose};
 use crate::tasks::record::TaskRecord;
 
 /// Environments of training whose tasks are kept apart. A policy that has learned demonstrations by heart solves their
-/// environments without reading; in these ones it has to read.
+/// environments without reading; in the practised ones it has to read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Practised {
     environments: BTreeSet<String>,
 }
 
 impl Practised {
-    /// Draws a share of the environments that tasks of training are in. The same tasks and share give the same ones.
+    /// Draws a share of the environments that tasks of training are in. The same tasks and share give the same
+    /// environments.
     pub fn draw(tasks: &[TaskRecord], share: f64) -> Self {
         let of_training = tasks.iter().filter(|task| task.split == Split::Train);
         let names: BTreeSet<&String> = of_training.flat_map(|task| task.servers.keys()).collect();

@@ -60,7 +60,7 @@ fn template(text: &str, mut values: Vec<String>) -> String {
     template
 }
 
-/// A text with `<>` in place of a value, where it is a word or words of its own, in any case of letters.
+/// A text with `<>` in place of a value, where it is a word or words of its own, in upper or lower case.
 fn without(text: &str, value: &str) -> String {
     let is_same = |one: &str| one.to_lowercase() == value.to_lowercase();
     let inside = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);

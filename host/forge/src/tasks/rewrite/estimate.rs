@@ -22,15 +22,15 @@ pub struct Estimate {
     pub tasks: u64,
     /// Questions for words, if every text passes at once.
     pub questions: u64,
-    /// Their tokens.
+    /// Tokens of the questions for words.
     pub prompt_tokens: u64,
     /// Tokens of the answers.
     pub answer_tokens: u64,
     /// Questions of the solver, if it is asked for.
     pub solver_questions: u64,
-    /// Their tokens.
+    /// Tokens of the questions of the solver.
     pub solver_prompt_tokens: u64,
-    /// Tokens of its answers.
+    /// Tokens of the solver's answers.
     pub solver_answer_tokens: u64,
     /// Tokens of all questions and answers, if every text but the last one of each task fails.
     pub most_tokens: u64,
@@ -45,7 +45,7 @@ impl Estimate {
         )
     }
 
-    /// Their cost.
+    /// The cost of these tokens.
     pub fn cost(&self, price: Price) -> f64 {
         let (prompt, answer) = self.tokens();
         price.cost(prompt, answer)

@@ -12,11 +12,11 @@ use crate::tasks::rejection::Rejection;
 use crate::tasks::request::{Description, Fact, Mention, Request};
 use crate::tasks::text::spaced;
 
-/// Most characters of the words of a turn, for every character of the grammar's.
+/// Maximum length of the words of a turn, as a multiple of the length of the grammar's words.
 const MAX_LENGTH: usize = 4;
-/// Characters that the words of a turn may have in any case.
+/// Number of characters that the words of a turn may always have.
 const ANY_LENGTH: usize = 600;
-/// Most faults that the model is told.
+/// Maximum number of faults that the model is told.
 const MAX_TOLD: usize = 12;
 
 /// Words that mean the highest of several.
@@ -80,13 +80,13 @@ impl Fault {
         Self { kind, what }
     }
 
-    /// The answer does not have the form that was asked for.
+    /// A fault: the answer does not have the form that was asked for.
     pub(super) fn form(what: impl Into<String>) -> Self {
         let (kind, what) = ("form", what.into());
         Self { kind, what }
     }
 
-    /// The solver did not reach the goal.
+    /// A fault: the solver did not reach the goal.
     pub(super) fn unsolved(why: &Unsolved) -> Self {
         let what = format!(
             "a reader who was given only your text and the tools did something else: {why}; say more clearly what is wanted"
@@ -114,7 +114,7 @@ pub(super) fn listed(faults: &[Fault]) -> String {
     list
 }
 
-/// Everything that is wrong with the words of a task in comparison with those of the grammar.
+/// Compares rewritten words with those of the grammar, and returns every fault.
 pub(super) fn faults(grammar: &TaskRecord, task: &TaskRecord) -> Vec<Fault> {
     let mut all = Vec::new();
     for (number, turn) in task.turns.iter().enumerate() {
@@ -132,7 +132,7 @@ pub(super) fn faults(grammar: &TaskRecord, task: &TaskRecord) -> Vec<Fault> {
     all
 }
 
-/// Words that are empty or far too long.
+/// Finds words that are empty or far too long.
 fn shape(number: usize, old: &Turn, turn: &Turn, all: &mut Vec<Fault>) {
     let most = ANY_LENGTH.max(MAX_LENGTH * old.query.chars().count());
     let length = turn.query.chars().count();
@@ -144,7 +144,7 @@ fn shape(number: usize, old: &Turn, turn: &Turn, all: &mut Vec<Fault>) {
     }
 }
 
-/// Values and constraints of the requests that the words do not say.
+/// Finds values and constraints of the requests that the words do not say.
 fn unsaid(number: usize, turn: &Turn, all: &mut Vec<Fault>) {
     for request in &turn.requests {
         for value in request.arguments.values().flat_map(Mention::values) {
@@ -168,7 +168,7 @@ fn unsaid(number: usize, turn: &Turn, all: &mut Vec<Fault>) {
     }
 }
 
-/// Numbers that nothing asks for, and values that only tools know.
+/// Finds numbers that nothing asks for, and values that only tools know.
 fn invented(number: usize, turn: &Turn, known: &str, all: &mut Vec<Fault>) {
     let there: BTreeSet<&str> = digits(known).collect();
     for digits in digits(&turn.query).collect::<BTreeSet<_>>() {
@@ -190,7 +190,7 @@ fn invented(number: usize, turn: &Turn, known: &str, all: &mut Vec<Fault>) {
     }
 }
 
-/// Names of tools and parameters, which no user knows.
+/// Finds names of tools and parameters, which no user knows.
 fn names(number: usize, grammar: &TaskRecord, turn: &Turn, known: &str, all: &mut Vec<Fault>) {
     let tools = grammar.tools.iter();
     let tools = tools.filter(|tool| turn.query.contains(tool.as_str()));
@@ -206,7 +206,7 @@ fn names(number: usize, grammar: &TaskRecord, turn: &Turn, known: &str, all: &mu
     }
 }
 
-/// Texts in a result that look like names, keys or dates: with a capital, a digit or a space.
+/// Collects texts in a result that look like names, keys or dates: with a capital, a digit or a space.
 fn scalars<'v>(value: &'v Value, all: &mut BTreeSet<&'v str>) {
     match value {
         Value::String(text) => {

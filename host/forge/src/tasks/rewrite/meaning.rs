@@ -11,7 +11,7 @@ use crate::tasks::request::{Description, Fact, Mention, Request};
 use crate::tasks::suite::Suite;
 use crate::tasks::text::{noun, spaced, spoken};
 
-/// Most characters of a result that the model is shown.
+/// Maximum number of characters of a result that the model is shown.
 const MAX_RESULT: usize = 300;
 
 /// The tools that the user asks for, with their descriptions.

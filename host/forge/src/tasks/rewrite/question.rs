@@ -83,7 +83,7 @@ pub(super) fn question(
     Ok(Question::new(format!("text-{}", task.id), messages))
 }
 
-/// The question with an answer that passed all checks but the last, which is `why`.
+/// The question with an answer that passed all checks but the last. `why` is the reason why it failed that one.
 pub(super) fn again(question: &Question, round: u32, answer: &str, why: &Unusable) -> Question {
     let mut messages = question.messages.clone();
     messages.push(ChatMessage::assistant(answer));

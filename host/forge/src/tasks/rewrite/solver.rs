@@ -12,11 +12,11 @@ use crate::tasks::environment::{PlayError, TaskSession};
 use crate::tasks::record::{Arguments, TaskRecord, Turn};
 use crate::tasks::suite::Suite;
 
-/// Most answers of the model in a turn. EnvFactory has the same limit.
+/// Maximum number of answers of the model in a turn. EnvFactory has the same limit.
 const MAX_STEPS: usize = 15;
-/// Most calls of one answer.
+/// Maximum number of calls of one answer.
 const MAX_CALLS: usize = 20;
-/// Most bytes of a result that the model is shown.
+/// Maximum number of bytes of a result that the model is shown.
 const MAX_RESULT: usize = 4_000;
 
 /// The reason why an attempt of the model failed.

@@ -18,9 +18,9 @@ use crate::tasks::suite::Described;
 use crate::verify::arguments::{Known, valid};
 use crate::verify::play::{Played, call};
 
-/// Largest number of states that are kept of a scenario.
+/// Maximum number of states of a scenario that are kept.
 const MAX_STATES: usize = 24;
-/// Largest number of calls that are kept of a tool.
+/// Maximum number of calls of a tool that are kept.
 const MAX_CALLS: usize = 60;
 
 /// Successful calls of a tool that are repeated with further seeds. A result that depends on chance is often the same twice.
@@ -68,7 +68,7 @@ pub enum ObserveError {
         /// The reason.
         source: SessionError,
     },
-    /// The state is no JSON.
+    /// The state is not JSON.
     #[error("the state of {server} is no JSON: {source}")]
     Json {
         /// The server.
@@ -269,7 +269,7 @@ impl Observer<'_> {
         }
     }
 
-    /// Any tool; half of the time one that has succeeded least.
+    /// Chooses any tool, or half of the time one of those that succeeded least often.
     fn choose(&self, key: Key) -> Option<&ToolDefinition> {
         let succeeded = |definition: &&ToolDefinition| {
             let evidence = self.evidence.get(&definition.name);

@@ -54,7 +54,7 @@ const VERBS: [(&str, &[&str]); 16] = [
 /// The words about an argument, with its parameter.
 pub(super) type Said = (String, Phrase);
 
-/// The clause that asks for a tool, without a mark at its end. It begins with a verb in small letters.
+/// Writes the clause that asks for a tool, without a mark at its end. It begins with a verb in small letters.
 pub(super) fn clause(tool: &Tool, said: &[Said], draws: &mut Draws) -> Phrase {
     let mut tokens = tokens(&asking(tool, &main(&tool.description)));
     let (mut entities, mut values): (Vec<&Phrase>, Vec<Detail<'_>>) = Default::default();

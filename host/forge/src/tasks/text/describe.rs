@@ -16,7 +16,7 @@ use crate::tasks::record::Implicit;
 use crate::tasks::rejection::{Reason, Rejection};
 use crate::tasks::request::{Description, Fact, Mention, Request, Through};
 
-/// Largest number of entities that a description goes through: the loan of the member of the team ..
+/// Maximum number of entities that a description goes through: the loan of the member of the team ..
 const MAX_DEPTH: usize = 4;
 
 /// The requests of a turn, and the kinds of refinement that were applied.
@@ -85,7 +85,7 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    /// The number of the request that is a call.
+    /// The number of the request for a call.
     fn number(&self, call: usize) -> usize {
         let before = self.calls[..call].iter();
         before.filter(|call| call.requested).count()

@@ -37,7 +37,7 @@ impl Refinement {
 pub(super) struct Item<'a> {
     this: &'a Value,
     others: Vec<&'a Value>,
-    /// The outputs with a scalar value that is no key and that the facts do not say.
+    /// The outputs with a scalar value that is not a key and that the facts do not say.
     fields: Vec<&'a Output>,
 }
 

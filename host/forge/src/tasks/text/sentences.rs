@@ -9,7 +9,7 @@ use crate::sampling::Draws;
 use crate::tasks::make::Maker;
 use crate::tasks::request::Request;
 
-/// Ways to ask for anything; the clause follows. The second is the mark at the end.
+/// Ways to ask for anything; the clause follows. The second text of each is the mark at the end.
 const ASKING: [(&str, &str); 20] = [
     ("", "."),
     ("", "."),
@@ -154,7 +154,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The words of a turn.
+    /// Writes the words of a turn.
     pub(super) fn turn(&mut self, turn: usize, requests: &[Request]) -> Phrase {
         let mut text = Phrase::default();
         let terse = self.maker.options.terse;
@@ -177,7 +177,7 @@ impl<'a> Words<'a> {
         text
     }
 
-    /// A sentence that asks for one request, or for several that are joined.
+    /// Writes a sentence that asks for one request, or for several that are joined.
     fn sentence(&mut self, place: usize, group: &[Request]) -> Phrase {
         let suite = self.maker.suite;
         let asks = group.iter().any(|one| suite.is_read_only(&one.tool));

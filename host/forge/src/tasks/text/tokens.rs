@@ -54,7 +54,8 @@ fn determiner(tokens: &[Token], noun: usize) -> Option<usize> {
     starts.find(|&start| is_determiner(tokens, start))
 }
 
-/// Replaces the noun phrase of an entity. `is_other` looks for "another .." first, which a second parameter means.
+/// Replaces the noun phrase of an entity. With `is_other`, it first looks for "another ..", as descriptions call a
+/// second entity of the same kind.
 pub(super) fn replaced(
     tokens: &mut Vec<Token>,
     entity: &str,

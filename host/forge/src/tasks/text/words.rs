@@ -39,7 +39,7 @@ pub(super) fn is_person(field: &str) -> bool {
     matches!(field, "full_name" | "customer" | "recipient")
 }
 
-/// Names of fields and parameters that are no nouns, and the nouns that people would say.
+/// Names of fields and parameters that are not nouns, and the nouns that people would say.
 const NOUNS: [(&str, &str); 25] = [
     ("name_part", "name"),
     ("open", "open amount"),

@@ -21,7 +21,7 @@ use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
 
 use crate::report::{FilesReport, Stopped};
 
-/// Its path in the guest.
+/// Path of the host's directory in the guest.
 const AT: &str = "/host";
 
 /// The host's directory in one call.

@@ -64,7 +64,7 @@ impl ScratchView<'_> {
         self.table.push(handle).map(|resource| retyped(&resource))
     }
 
-    /// The time of a change. Every change looks at the clock.
+    /// The current time, for a change. Reading it moves the virtual clock.
     fn now(&self) -> FsResult<Instant> {
         self.clock.wall().map_err(FsError::trap)
     }

@@ -200,7 +200,7 @@ impl Tree {
         Ok(())
     }
 
-    /// A new file or directory under a name that is free.
+    /// Makes a new file or directory under a name that is free.
     fn give(
         &mut self,
         directory: Inode,
@@ -273,7 +273,7 @@ impl Tree {
         })
     }
 
-    /// The most names on a way down from the place of a node to the end: 1 for a file.
+    /// The height of a node: the number of names on the longest way down from its place. 1 for a file.
     fn height(&self, top: Inode) -> u64 {
         let mut height = 0;
         let mut level = vec![top];

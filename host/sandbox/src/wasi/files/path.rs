@@ -2,9 +2,9 @@
 
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-/// Longest name of a file or directory, in bytes, as on Linux.
+/// Maximum length of the name of a file or directory, in bytes, as on Linux.
 const MAX_NAME_BYTES: usize = 255;
-/// Longest path, in bytes, as on Linux.
+/// Maximum length of a path, in bytes, as on Linux.
 const MAX_PATH_BYTES: usize = 4_096;
 
 /// Flags of `open-at`.
@@ -14,9 +14,9 @@ pub(crate) struct Opening {
     pub(crate) create: bool,
     pub(crate) exclusive: bool,
     pub(crate) truncate: bool,
-    /// It must be a directory.
+    /// True if the path must lead to a directory.
     pub(crate) directory: bool,
-    /// It is going to be written.
+    /// True if the file is opened for writing.
     pub(crate) write: bool,
 }
 
@@ -25,13 +25,13 @@ pub(crate) struct Path<'a> {
     /// The last name, which may be `.` or `..`.
     pub(crate) last: &'a str,
     before: &'a str,
-    /// It ends in `/`, so it must name a directory.
+    /// True if the path ends in `/`, so that it must lead to a directory.
     pub(crate) slash: bool,
 }
 
 impl<'a> Path<'a> {
-    /// An absolute path would leave the directory that it is relative to. (`..` may or may not:
-    /// the tree knows.)
+    /// Parses a path. Refuses an absolute path, which would leave the directory that it is relative to. (`..` may or
+    /// may not leave it: the tree knows.)
     pub(crate) fn parse(path: &'a str) -> Result<Self, ErrorCode> {
         if path.len() > MAX_PATH_BYTES {
             return Err(ErrorCode::NameTooLong);

@@ -8,7 +8,7 @@ use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, Stream
 use super::handle::NodeHandle;
 use crate::wasi::clock::GuestClock;
 
-/// Largest number of bytes of one `read` or `write`. It also bounds the host's allocation for them and for
+/// Maximum number of bytes of one `read` or `write`. It also bounds the host's allocation for them and for
 /// `write-zeroes`.
 pub(crate) const CHUNK: u64 = 64 << 10;
 

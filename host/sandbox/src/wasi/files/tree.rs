@@ -167,7 +167,7 @@ impl Tree {
         self.free(inode);
     }
 
-    /// A node exists if it is open or has a name.
+    /// Returns the node of an inode. A node exists while it is open or has a name.
     pub(super) fn node(&self, inode: Inode) -> Result<&Node, ErrorCode> {
         self.nodes.get(&inode).ok_or(ErrorCode::BadDescriptor)
     }
@@ -286,7 +286,7 @@ impl Tree {
         self.room_for_size(inode, size.max(end)).map(drop)
     }
 
-    /// Total bytes of all files if this one had that size.
+    /// Returns the total number of bytes of all files if this one had that size. Returns an error if that is too much.
     fn room_for_size(&mut self, inode: Inode, size: u64) -> Result<u64, ErrorCode> {
         let old = self.file_size(inode)?;
         let used = (self.bytes - old).saturating_add(size);

@@ -10,7 +10,7 @@ use crate::commands::forge::asking::{Shown, spent, total};
 use crate::commands::forge::verify::label as severity;
 use crate::display::printable;
 
-/// Most findings that are printed for a round.
+/// Maximum number of findings that are printed for a round.
 const MAX_FINDINGS: usize = 8;
 
 impl WriteObserver for Shown {
@@ -54,13 +54,13 @@ fn verdict(found: &Examination) -> String {
     }
 }
 
-/// A number of things, in words.
+/// Formats a number of things, in words.
 fn counted(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")
 }
 
-/// The estimate of each stage.
+/// Prints the estimate of each stage.
 pub(super) fn stages(estimated: &Estimate) {
     say!("{:<26} {:>10} {:>10}", "stage", "question", "answer");
     for stage in estimated.stages.iter().chain([&estimated.revision]) {
@@ -73,7 +73,7 @@ pub(super) fn stages(estimated: &Estimate) {
     }
 }
 
-/// The totals of an estimate.
+/// Prints the totals of an estimate.
 pub(super) fn estimate(estimated: &Estimate, price: Option<Price>) {
     say!(
         "estimate without a revision: {}",
@@ -86,7 +86,7 @@ pub(super) fn estimate(estimated: &Estimate, price: Option<Price>) {
     }
 }
 
-/// The result.
+/// Prints the result.
 pub(super) fn written(written: &Written, folder: &Path, price: Option<Price>) {
     say!("{}: {}", style(&written.name).bold(), why(written));
     say!("{}", written.file.display());
@@ -97,7 +97,7 @@ pub(super) fn written(written: &Written, folder: &Path, price: Option<Price>) {
     );
 }
 
-/// The reason for the end, and what to do.
+/// The reason why the rounds ended, and what to do.
 fn why(written: &Written) -> String {
     let revisions = written.rounds.len() - 1;
     let best = format!(

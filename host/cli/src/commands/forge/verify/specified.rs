@@ -19,17 +19,17 @@ use crate::commands::env::{Found, find};
 use crate::operator::Operator;
 use crate::plugins::sources;
 
-/// Largest number of specifications that are loaded at once.
+/// Maximum number of specifications that are loaded at once.
 const MAX_LOADED: usize = 100;
 
 /// A specification without errors, which is to be played.
 pub(super) struct Playable {
-    /// Its place among the files.
+    /// Position of the specification among the files.
     pub(super) place: usize,
     pub(super) file: PathBuf,
     /// The warnings of the static checks.
     pub(super) findings: Vec<Finding>,
-    /// Its key in the record. Empty without one.
+    /// The specification's key in the record. Empty without a record.
     pub(super) key: String,
     text: String,
     program: Arc<Program>,
@@ -40,7 +40,7 @@ impl Playable {
         &self.program.specification().name
     }
 
-    /// The name under which a configuration has settings for it.
+    /// The alias under which a configuration has settings for the environment.
     fn alias(&self) -> String {
         let stem = self.file.file_stem().unwrap_or_default();
         stem.to_string_lossy().into_owned()
@@ -56,8 +56,8 @@ pub(super) enum Prepared {
 
 /// The BLAKE3 hash of the component that plays specifications.
 pub(super) fn component(added: &[PathBuf]) -> anyhow::Result<String> {
-    let identity = sources(added).identify(&BTreeMap::new(), "specified")?;
-    Ok(identity.component.hash)
+    let found = sources(added).identify(&BTreeMap::new(), "specified")?;
+    Ok(found.component.hash)
 }
 
 /// Checks a specification without playing it, and looks for it in the record. `component` is the hash of the component

@@ -123,7 +123,7 @@ pub(super) struct Verdicts {
     files: usize,
     began: Instant,
     bar: ProgressBar,
-    /// Those that others must be printed before.
+    /// Verdicts that are not printed yet, because earlier ones come first.
     waiting: BTreeMap<usize, Verdict>,
     printed: Vec<Verdict>,
 }

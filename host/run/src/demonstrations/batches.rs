@@ -1,8 +1,9 @@
-//! Plays demonstrations for SFT against the real tools, while the step before is trained on.
+//! The batches of SFT: demonstrations, played against the real tools while the step before is trained on.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use rlf_dialogue::trajectory::{MaskedTokens, TrainingSequence, Trajectory};
 use rlf_rollout::RolloutEngine;
 use rlf_rollout::demonstrate::demonstrate;
@@ -16,13 +17,13 @@ use super::{DemonstrationSet, SftDemonstration};
 
 /// Number of batches prepared ahead of training.
 const AHEAD: usize = 3;
-/// Largest number of demonstrations that are played before a run begins.
+/// Maximum number of demonstrations that are played before a run begins.
 const MAX_REHEARSED: u64 = 256;
 
 type Batch = Result<Vec<MaskedTokens>, RunFailure>;
 
-/// Plays demonstrations in the background, in the order of steps.
-pub(crate) struct PlayedDemonstrations {
+/// Makes the batches of SFT in the background, in the order of steps.
+pub(crate) struct DemonstrationBatches {
     engine: Arc<RolloutEngine>,
     set: Arc<dyn DemonstrationSet>,
     seed: u64,
@@ -32,7 +33,7 @@ pub(crate) struct PlayedDemonstrations {
     making: Option<(u64, mpsc::Receiver<Batch>, JoinHandle<()>)>,
 }
 
-impl PlayedDemonstrations {
+impl DemonstrationBatches {
     pub(crate) fn new(
         engine: Arc<RolloutEngine>,
         set: Arc<dyn DemonstrationSet>,
@@ -69,7 +70,7 @@ impl PlayedDemonstrations {
     }
 }
 
-impl Drop for PlayedDemonstrations {
+impl Drop for DemonstrationBatches {
     fn drop(&mut self) {
         if let Some((_, _, maker)) = &self.making {
             maker.abort();
@@ -77,8 +78,9 @@ impl Drop for PlayedDemonstrations {
     }
 }
 
-impl DemonstrationSource for PlayedDemonstrations {
-    fn batch(&mut self, step: u64, size: usize) -> Result<Vec<MaskedTokens>, BoxError> {
+#[async_trait]
+impl DemonstrationSource for DemonstrationBatches {
+    async fn batch(&mut self, step: u64, size: usize) -> Result<Vec<MaskedTokens>, BoxError> {
         let mut making = match self.making.take() {
             Some((next, receiver, maker)) if next == step => (next, receiver, maker),
             stale => {
@@ -89,8 +91,8 @@ impl DemonstrationSource for PlayedDemonstrations {
                 (step, receiver, maker)
             }
         };
-        let batch = tokio::task::block_in_place(|| making.1.blocking_recv())
-            .ok_or(RunFailure::Bug("the demonstrations' task ended".into()))?;
+        let batch = making.1.recv().await;
+        let batch = batch.ok_or(RunFailure::Bug("the demonstrations' task ended".into()))?;
         making.0 = step + 1;
         self.making = Some(making);
         Ok(batch?)
@@ -99,7 +101,7 @@ impl DemonstrationSource for PlayedDemonstrations {
 
 /// Plays the demonstrations that SFT will use in `steps` steps of `size` each, but at most [`MAX_REHEARSED`]. This
 /// finds a wrong demonstration before a run begins.
-pub(crate) async fn rehearse(
+pub(crate) async fn rehearse_demonstrations(
     engine: &Arc<RolloutEngine>,
     set: &Arc<dyn DemonstrationSet>,
     seed: u64,

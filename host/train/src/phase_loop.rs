@@ -1,46 +1,43 @@
-//! The learner of a phase: where it begins, when it is saved, and the reference policy.
+//! What both training loops do around their updates: where a phase begins, when it is saved, and the reference policy.
 
 use futures_util::FutureExt;
 use rlf_policy::{AdamW, Model, OptimizerConfig};
 
 use crate::error::TrainError;
-use crate::metrics::Line;
-use crate::observer::{Control, Observer, StepDone};
+use crate::metrics::MetricsLine;
+use crate::observer::{NextStep, Observer, StepDone};
 use crate::phase::{Phase, PhaseEnd};
 use crate::run::{Checkpoint, OPTIMIZER, RunDirectory, TrainerState};
 
-/// The point at which a phase begins, given the checkpoint that the run resumes from.
-pub(crate) enum Begin<'a> {
-    /// The phase is already done.
-    Done,
-    /// It begins at its first step.
-    Fresh,
-    /// It continues from this checkpoint.
-    At(&'a Checkpoint),
-}
-
-impl<'a> Begin<'a> {
-    /// `steps` is the configured number of steps, which may be more than when the phase finished.
-    pub(crate) fn new(phase: Phase, steps: u64, resumed: Option<&'a Checkpoint>) -> Self {
-        match resumed {
-            Some(checkpoint) if checkpoint.state.phase > phase => Self::Done,
-            Some(checkpoint) if checkpoint.state.phase == phase => {
-                if checkpoint.state.step >= steps && !checkpoint.state.unobserved {
-                    Self::Done
-                } else {
-                    Self::At(checkpoint)
-                }
-            }
-            _ => Self::Fresh,
-        }
+/// The optimiser and the trainer's state with which a phase begins: those of the checkpoint `resumed` if it is within the
+/// phase, else new ones. None if the phase is already done. `steps` is the configured number of steps, which may be more
+/// than when the phase finished.
+pub(crate) fn start(
+    phase: Phase,
+    steps: u64,
+    resumed: Option<&Checkpoint>,
+    seed: u64,
+    model: &Model,
+    config: OptimizerConfig,
+) -> Result<Option<(AdamW, TrainerState)>, TrainError> {
+    let Some(Checkpoint { path, state }) = resumed.filter(|point| point.state.phase >= phase)
+    else {
+        let state = TrainerState::new(phase, 0, seed);
+        return Ok(Some((AdamW::new(model, config)?, state)));
+    };
+    let finished = state.step >= steps && !state.unobserved;
+    if state.phase > phase || finished {
+        return Ok(None);
     }
+    let optimizer = AdamW::load(&path.join(OPTIMIZER), model, config)?;
+    Ok(Some((optimizer, state.clone())))
 }
 
 /// Ends a step whose line is written: shows it to the observer, and saves a checkpoint if one is due. Returns how the
 /// phase ends if it ends here. `line` is None for a step that was done before the run was resumed.
 pub(crate) async fn after_step(
     observer: &mut dyn Observer,
-    line: Option<&Line>,
+    line: Option<&MetricsLine>,
     steps: u64,
     state: &mut TrainerState,
     run: &mut RunDirectory,
@@ -56,7 +53,7 @@ pub(crate) async fn after_step(
         model,
         metrics: run.metrics(),
     };
-    let control = observer
+    let next = observer
         .after_step(done)
         .await
         .map_err(|source| TrainError::Observer {
@@ -64,16 +61,16 @@ pub(crate) async fn after_step(
             step: state.step,
             source,
         })?;
-    state.unobserved = control == Control::Abandon;
+    state.unobserved = next == NextStep::Abandon;
     state.finished = state.step >= steps && !state.unobserved;
     let due = state.step.is_multiple_of(run.keep().every);
-    if due || state.finished || control != Control::Continue {
+    if due || state.finished || next != NextStep::Continue {
         save(state, run, model, optimizer)?;
     }
-    Ok(match control {
-        Control::Interrupt | Control::Abandon => Some(PhaseEnd::Interrupted),
+    Ok(match next {
+        NextStep::Interrupt | NextStep::Abandon => Some(PhaseEnd::Interrupted),
         _ if state.finished => Some(PhaseEnd::Finished),
-        Control::Continue => None,
+        NextStep::Continue => None,
     })
 }
 
@@ -117,26 +114,6 @@ pub(crate) fn refuse_not_finite(phase: Phase, step: u64, loss: f64) -> Result<()
         return Ok(());
     }
     Err(TrainError::NotFinite { phase, step, loss })
-}
-
-/// The optimiser and the trainer's state: those of the checkpoint, or new ones for the first step.
-pub(crate) fn begin(
-    begin: &Begin<'_>,
-    phase: Phase,
-    seed: u64,
-    model: &Model,
-    config: OptimizerConfig,
-) -> Result<(AdamW, TrainerState), TrainError> {
-    Ok(match begin {
-        Begin::At(checkpoint) => {
-            let optimizer = AdamW::load(&checkpoint.path.join(OPTIMIZER), model, config)?;
-            (optimizer, checkpoint.state.clone())
-        }
-        Begin::Fresh | Begin::Done => (
-            AdamW::new(model, config)?,
-            TrainerState::new(phase, 0, seed),
-        ),
-    })
 }
 
 /// The reference policy: a frozen copy of the policy that RL began with. The first call saves it into
