@@ -51,7 +51,7 @@ enum Command {
     Science,
     /// Build the guests with C inside (the JavaScript interpreter and SQLite's reward), if they changed
     Javascript,
-    /// Measure speed: `bench policy`, `bench sandbox`, with the options of `rlf-bench`
+    /// Measure speed: `bench policy`, `sandbox`, `env` or `code`, with the options of `rlf-bench`
     Bench {
         /// Arguments for `rlf-bench`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
@@ -84,7 +84,7 @@ enum Command {
     },
     /// On a machine with a GPU, check parity with the CPU, speed and the quickstart; write docs/gpu-check.md
     GpuCheck {
-        /// A CUDA binary that was built elsewhere; plugins are taken from target/plugins
+        /// A CUDA binary that was built elsewhere, with `rlf-bench` beside it; plugins are taken from target/plugins
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
         /// The file that the report is written to

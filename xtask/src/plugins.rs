@@ -99,7 +99,7 @@ pub fn build_python(project: &Project) -> Result<()> {
     build_some(project, |guest| matches!(guest.maker, Maker::Python))
 }
 
-/// Builds only the interpreter with numpy and its kin, if it is stale.
+/// Builds only the interpreter with numpy and similar packages, if it is stale.
 pub fn build_science(project: &Project) -> Result<()> {
     build_some(project, |guest| matches!(guest.maker, Maker::Science))
 }

@@ -5,7 +5,7 @@
 //! that its option names. `cargo xtask plugins` and all other commands keep that choice. Without one they take the
 //! portable build, which takes seconds.
 //!
-//! The Python with numpy and its kin, `plugins/python-science`, is a plugin of its own. It is built only if somebody asks for
+//! The Python with numpy and similar packages, `plugins/python-science`, is a plugin of its own. It is built only if somebody asks for
 //! it with `cargo xtask science`, and kept up to date from then on.
 
 mod componentize;
@@ -28,7 +28,7 @@ use crate::{
 /// The plugin's name, which is its folder's name.
 const NAME: &str = "python";
 
-/// The name of the plugin with numpy and its kin, which is its folder's name.
+/// The name of the plugin with numpy and similar packages, which is its folder's name.
 pub const SCIENCE: &str = "python-science";
 
 /// Its component, relative to the repository: beside the builds of the other plugin, with which it shares the programs that
@@ -108,7 +108,7 @@ pub fn guest(project: &Project) -> Option<Guest> {
     })
 }
 
-/// The interpreter with numpy and its kin as a guest; none if this checkout lacks its sources.
+/// The interpreter with numpy and similar packages as a guest; none if this checkout lacks its sources.
 pub fn science_guest(project: &Project) -> Option<Guest> {
     let source = Family::OnRequest.sources(project).join(SCIENCE);
     let inputs = Tier::Fast.inputs().into_iter();
@@ -121,7 +121,7 @@ pub fn science_guest(project: &Project) -> Option<Guest> {
     })
 }
 
-/// Builds the component with numpy and its kin; returns its file.
+/// Builds the component with numpy and similar packages; returns its file.
 pub fn build_science(project: &Project) -> Result<PathBuf> {
     let source = Family::OnRequest.sources(project).join(SCIENCE);
     say("  python-science: a wheel of 80 MB, then two minutes of compiling");

@@ -65,7 +65,8 @@ pub struct DialogueConfig {
     pub reminder: Option<String>,
     /// Form in which the model reads its own earlier turns. Default `as-sampled`.
     pub history: History,
-    /// Variable for the template; Qwen3's writes an empty think block if it is false. Default false.
+    /// Variable for the template. If it is false, Qwen3's template ends the prompt with an empty think block. Default
+    /// false.
     pub enable_thinking: bool,
     /// Number of turns that the model may take, at least 1. Default 8.
     pub max_turns: u32,

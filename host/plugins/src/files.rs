@@ -9,7 +9,7 @@ use crate::manifest::MANIFEST_FILE;
 use crate::script;
 
 /// Maximum size of a component, in bytes. A larger one is refused unread. A Python interpreter with its standard
-/// library is about 30 MB, one with numpy and its kin 270 MB.
+/// library is about 30 MB, one with numpy and similar packages 270 MB.
 pub const MAX_COMPONENT_BYTES: u64 = 512 << 20;
 
 /// The paths of a plugin's files.

@@ -79,8 +79,8 @@ pub struct PluginGrants {
     /// The limits of one call. Every field has a default. For an interpreter, `programs` limits programs, and this
     /// limits everything else.
     pub limits: Limits,
-    /// Number of calls of one tool that may run at once. Further calls wait, within their deadline. Default: as many as
-    /// the sandbox has room for.
+    /// Number of calls of one tool that may run at once. Further calls wait, within their deadline. Default:
+    /// `tools.max_concurrency`.
     pub max_concurrency: Option<usize>,
     /// Number of retries of a call when something it needs is unavailable. A call is retried only if the tool says that
     /// repeating is harmless (`idempotent` or `read-only`). In an environment it always is, because a call that was

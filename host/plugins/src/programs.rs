@@ -16,8 +16,8 @@ pub struct ProgramGrants {
     /// default 10,000 ms.
     #[serde(rename = "time_ms", with = "milliseconds")]
     pub time: Duration,
-    /// Limit of a run's real time, waiting for a place included. A run that exceeds it counts as `unavailable`, because
-    /// the machine was too busy. Key `deadline_ms`, default 120,000 ms.
+    /// Limit of a run's real time, waiting for a place included. A run that exceeds it ends as `unavailable` if it has
+    /// not started, and otherwise as `timeout`. Both are infrastructure failures. Key `deadline_ms`, default 120,000 ms.
     #[serde(rename = "deadline_ms", with = "milliseconds")]
     pub deadline: Duration,
     /// Limit of all memory together, up to 64 MiB of the interpreter's own included. An interpreter that starts with more

@@ -90,7 +90,7 @@ impl Default for Limits {
     }
 }
 
-/// Maximum number of elements of one table: the pools have room for no more. A Python with numpy and its kin has
+/// Maximum number of elements of one table: the pools have room for no more. A Python with numpy and similar packages has
 /// 47,157.
 pub(crate) const TABLE_ELEMENTS: u64 = 65_536;
 

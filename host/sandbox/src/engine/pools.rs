@@ -127,7 +127,7 @@ fn pooling(pools: &Pools) -> PoolingAllocationConfig {
         .max_tables_per_module(4)
         .table_elements(TABLE_ELEMENTS as usize)
         .max_memory_size(usize::try_from(pools.max_memory_bytes).unwrap_or(usize::MAX))
-        // A Python with numpy and its kin needs 1.5 MiB, most of it for its functions.
+        // A Python with numpy and similar packages needs 1.5 MiB, most of it for its functions.
         .max_core_instance_size(2 << 20)
         .total_gc_heaps(pools.instances)
         .max_component_instance_size(4 << 20)
