@@ -105,15 +105,24 @@ pub(crate) fn trajectory(
     say!("{}", heading.apply_to("rewards"));
     match graded {
         Ok(score) => {
+            let longest = score
+                .terms
+                .iter()
+                .map(|(term, _)| term.len())
+                .max()
+                .unwrap_or(0);
+            let width = longest.max(24);
             for (term, value) in &score.terms {
-                say!("  {term:<24} {value:>8.3}");
+                // Adding 0 takes the sign from what is rounded to 0.
+                let rounded = (value * 1e3).round() / 1e3 + 0.0;
+                say!("  {term:<width$} {rounded:>8.3}");
             }
             let success = if score.success {
                 style("success").green()
             } else {
                 style("failure").red()
             };
-            say!("  {:<24} {:>8.3}  {success}", "reward", score.reward);
+            say!("  {:<width$} {:>8.3}  {success}", "reward", score.reward);
         }
         Err(excluded) => say!("  excluded: {}", excluded.reason),
     }

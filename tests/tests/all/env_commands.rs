@@ -492,7 +492,7 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
     );
     assert!(
         all.stdout
-            .contains("2 of all are solved where they begin, by doing nothing: still, idle\n"),
+            .contains("2 of all are solved where they begin, by doing nothing, for a reward that grades the state alone: still, idle\n"),
         "{all}"
     );
     assert_eq!(ids("all.jsonl").len(), 9);

@@ -45,7 +45,7 @@ fn make_in_python(host: &Host, output: &Path, more: &[&str]) -> Ended {
 }
 
 /// Copies some of the shipped Python files, and the scenarios that need no other file.
-fn copy_servers(host: &Host, names: &[&str], to: &Path) {
+pub(crate) fn copy_servers(host: &Host, names: &[&str], to: &Path) {
     let from = host.root().join(PYTHON);
     fs::create_dir(to).expect("a folder");
     for name in names {
@@ -439,7 +439,8 @@ fn bad_input_says_what_to_do() {
     make(&host, &output, &["--count", "5", "--no-replay"]).succeeded();
     let other = make(&host, &output, &["--count", "6", "--no-replay"]);
     assert!(
-        other.stderr.contains("made with other options") && other.stderr.contains("--restart"),
+        other.stderr.contains("made with other options (--count)")
+            && other.stderr.contains("--restart"),
         "{other}"
     );
     make(

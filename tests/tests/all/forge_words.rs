@@ -6,6 +6,8 @@ use std::path::Path;
 use rlf_tests::{ChatEndpoint, Ended, Host, Question, Reply};
 use serde_json::{Value, json};
 
+use crate::forge_tasks::copy_servers;
+
 const EXAMPLES: &str = "plugins/specified/examples";
 
 /// The words of the grammar for each turn of a question, after a change.
@@ -133,6 +135,36 @@ fn a_model_writes_the_words_and_what_it_gets_wrong_keeps_those_of_the_grammar() 
             .all(|task| task.get("author").is_none())
     );
     assert!(endpoint.take_questions().is_empty());
+}
+
+#[test]
+fn a_model_writes_the_words_of_tasks_in_environments_written_in_python() {
+    let endpoint = ChatEndpoint::start(good);
+    let (host, folder) = (Host::new(), tempfile::tempdir().expect("a folder"));
+    let servers = folder.path().join("servers");
+    copy_servers(&host, &["Library"], &servers);
+    let path = |path: &Path| path.to_str().expect("a plain name").to_owned();
+    let output = folder.path().join("tasks");
+    let all = [
+        "forge",
+        "--plugins",
+        &path(host.plugins()),
+        "tasks",
+        &path(&servers),
+        "--count",
+        "4",
+        "--no-replay",
+        "--output",
+        &path(&output),
+        "--url",
+        endpoint.url(),
+        "--model",
+        "scripted",
+    ];
+    host.run(all).succeeded();
+    for task in tasks(&output) {
+        assert_eq!(task["author"], "model", "{task}");
+    }
 }
 
 #[test]

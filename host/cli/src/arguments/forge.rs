@@ -170,7 +170,7 @@ pub(crate) enum ForgeEnv {
     /// can be verified at once: `verify FOLDER` verifies every specification in the folder. The exit code is 0 if nothing
     /// worse than a warning was found in any of them.
     Verify(ForgeVerify),
-    /// Write a specification as a Python file in EnvFactory's form, which behaves the same
+    /// Write a specification as a Python file in EnvFactory's form, whose tools do the same
     Export {
         /// The specification (`.toml` or `.json`)
         file: PathBuf,

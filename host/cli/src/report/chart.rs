@@ -52,7 +52,8 @@ pub(crate) fn svg(
             .bold_line_style(BLACK.mix(0.08))
             .axis_style(BLACK.mix(0.4))
             .x_desc(x_label)
-            .x_label_formatter(&|x| format!("{x}"))
+            .x_label_formatter(&axis_label)
+            .y_label_formatter(&axis_label)
             .label_style(("sans-serif", 11))
             .draw()
             .context("cannot draw the axes of a chart")?;
@@ -76,6 +77,13 @@ pub(crate) fn svg(
         area.present().context("cannot finish a chart")?;
     }
     Ok(text)
+}
+
+/// A number beside an axis, without the last digits that only its binary form has.
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature of a formatter.
+fn axis_label(value: &f64) -> String {
+    let rounded: f64 = format!("{value:.6e}").parse().unwrap_or(*value);
+    rounded.to_string()
 }
 
 /// Lowest and highest value, moved apart if all are equal.

@@ -23,8 +23,8 @@ pub enum PipelineError {
     OtherManifest {
         /// The folder.
         folder: PathBuf,
-        /// The part that differs: options or environments.
-        what: &'static str,
+        /// The part that differs: the environments, or the options by name.
+        what: String,
     },
     /// The folder has files, and no manifest that says what they were made from.
     #[error(

@@ -12,7 +12,7 @@
 //! | `rejected.jsonl` | the candidates that were rejected, each with its stage and reason |
 //! | `rows.json` | the settings of the rows for training |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,7 @@ use rlf_dialogue::split::Split;
 use rlf_files::{FolderLock, LOCK_FILE, LockError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::error::PipelineError;
 use super::options::TaskOptions;
@@ -58,6 +59,35 @@ impl Manifest {
             environments: environments.collect(),
             replayed,
         }
+    }
+
+    /// The options that differ, by their names on the command line.
+    fn differing_options(&self, other: &Self) -> Vec<String> {
+        let (mine, others) = (self.flat_options(), other.flat_options());
+        let names: BTreeSet<&String> = mine.keys().chain(others.keys()).collect();
+        let differing = names
+            .into_iter()
+            .filter(|name| mine.get(*name) != others.get(*name));
+        let mut flags: Vec<String> = differing
+            .map(|name| format!("--{}", name.replace('_', "-")))
+            .collect();
+        if self.replayed != other.replayed {
+            flags.push("--no-replay".into());
+        }
+        flags
+    }
+
+    /// The options by name, those of the inventory among the others.
+    fn flat_options(&self) -> BTreeMap<String, Value> {
+        let options = serde_json::to_value(&self.options);
+        let inventory = serde_json::to_value(&self.options.inventory);
+        let tables = [options, inventory].into_iter().flatten();
+        let mut flat: BTreeMap<String, Value> = tables
+            .filter_map(|table| serde_json::from_value(table).ok())
+            .flat_map(|table: BTreeMap<String, Value>| table)
+            .collect();
+        flat.remove("inventory");
+        flat
     }
 }
 
@@ -271,9 +301,12 @@ impl Folder {
             return self.write_manifest(manifest);
         };
         let what = if there.environments != manifest.environments {
-            "environments"
+            "environments".to_owned()
         } else if there != *manifest {
-            "options"
+            match manifest.differing_options(&there).join(", ") {
+                names if names.is_empty() => "options".to_owned(),
+                names => format!("options ({names})"),
+            }
         } else {
             return self.make_stages();
         };

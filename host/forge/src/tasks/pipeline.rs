@@ -108,7 +108,8 @@ pub fn make_in_words(
             wanted,
             candidates,
         });
-        if candidates >= MAX_FRUITLESS && tasks.len() < candidates as usize / 100 {
+        let is_fruitless = tasks.len() < wanted.min(candidates as usize / 100);
+        if candidates >= MAX_FRUITLESS && is_fruitless {
             return Err(PipelineError::Fruitless {
                 kept: tasks.len(),
                 candidates,

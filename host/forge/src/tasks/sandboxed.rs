@@ -164,6 +164,14 @@ impl TaskEnvironment for Sandboxed {
     }
 }
 
+impl Sandboxed {
+    /// Waits for a session. Texts of a language model are checked within the runtime that asks the model, so this thread
+    /// may be one of its workers.
+    fn wait<T>(&self, session: impl Future<Output = T>) -> T {
+        tokio::task::block_in_place(|| self.runtime.block_on(session))
+    }
+}
+
 /// A session in the sandbox.
 struct SandboxedSession<'a> {
     sandboxed: &'a Sandboxed,
@@ -178,19 +186,16 @@ impl<'a> SandboxedSession<'a> {
         let opened = sandboxed
             .environments
             .open(&sandboxed.name, "forge", &setup, 0);
-        let session = sandboxed
-            .runtime
-            .block_on(opened)
-            .map_err(|error| match error {
-                OpenError::Refused { reason, .. } => PlayError::Load {
-                    server: states.keys().cloned().collect::<Vec<_>>().join(", "),
-                    why: reason,
-                },
-                other => PlayError::Broke {
-                    tool: sandboxed.name.clone(),
-                    why: other.to_string(),
-                },
-            })?;
+        let session = sandboxed.wait(opened).map_err(|error| match error {
+            OpenError::Refused { reason, .. } => PlayError::Load {
+                server: states.keys().cloned().collect::<Vec<_>>().join(", "),
+                why: reason,
+            },
+            other => PlayError::Broke {
+                tool: sandboxed.name.clone(),
+                why: other.to_string(),
+            },
+        })?;
         Ok(Self {
             sandboxed,
             session,
@@ -202,7 +207,7 @@ impl<'a> SandboxedSession<'a> {
 impl TaskSession for SandboxedSession<'_> {
     fn call(&mut self, tool: &str, arguments: &Arguments) -> Result<Answer, PlayError> {
         let made = call(&mut self.session, self.calls, tool, arguments);
-        let played = self.sandboxed.runtime.block_on(made);
+        let played = self.sandboxed.wait(made);
         self.calls += 1;
         match played.ended {
             Ended::Ok => Ok(answer(&self.session, tool, played)),
@@ -219,7 +224,7 @@ impl TaskSession for SandboxedSession<'_> {
             tool: self.sandboxed.name.clone(),
             why,
         };
-        let text = self.sandboxed.runtime.block_on(self.session.state());
+        let text = self.sandboxed.wait(self.session.state());
         let text = text.map_err(|error| broke(error.to_string()))?;
         rlf_json::from_str(&text).map_err(|error| broke(error.to_string()))
     }

@@ -55,6 +55,8 @@ pub struct Statistics {
     pub tools: usize,
     /// Names of the tools that no gold call uses.
     pub tools_unused: Vec<String>,
+    /// Number of requests by the tool that they ask for.
+    pub by_requested: Counts,
     /// Share of the tasks with the most frequent template of words.
     pub most_frequent_template: f64,
     /// Number of different templates.
@@ -95,6 +97,10 @@ impl Statistics {
         let servers: BTreeSet<&String> =
             tasks.iter().flat_map(|task| task.servers.keys()).collect();
         let turns = tasks.iter().flat_map(|task| &task.turns);
+        let calls = turns.clone().flat_map(|turn| &turn.calls);
+        let requested = calls
+            .filter(|call| call.requested)
+            .map(|call| call.tool.clone());
         let most = templates.values().copied().max().unwrap_or_default();
         Self {
             tasks: tasks.len(),
@@ -124,10 +130,18 @@ impl Statistics {
                 .filter(|tool| !used.contains(tool))
                 .cloned()
                 .collect(),
+            by_requested: counted(requested),
             most_frequent_template: most as f64 / tasks.len().max(1) as f64,
             templates: templates.len(),
             rejected,
         }
+    }
+
+    /// The tool that most requests ask for, and its share of all requests.
+    pub fn most_requested(&self) -> Option<(&str, f64)> {
+        let all: usize = self.by_requested.values().sum();
+        let (tool, most) = self.by_requested.iter().max_by_key(|(_, count)| **count)?;
+        Some((tool, *most as f64 / all as f64))
     }
 
     /// The counts as one HTML page that loads nothing.

@@ -21,7 +21,10 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
         let at = format!("/entities/{index}");
         entities.add(&entity.name, format!("{at}/name"), findings);
         state.add(&entity.collection, format!("{at}/collection"), findings);
-        state.known.insert(next_name(&entity.name));
+        let counter = next_name(&entity.name);
+        if !state.known.insert(counter.clone()) {
+            duplicate(&counter, format!("{at}/name"), findings);
+        }
         let mut fields = Names::default();
         fields.add(&entity.key.name, format!("{at}/key/name"), findings);
         for (number, field) in entity.fields.iter().enumerate() {

@@ -83,7 +83,7 @@ pub(super) fn run(
             .chain((idle.len() > MAX_NAMED).then_some(".."))
             .collect();
         lines.push(format!(
-            "{} of all are solved where they begin, by doing nothing: {}",
+            "{} of all are solved where they begin, by doing nothing, for a reward that grades the state alone: {}",
             idle.len(),
             named.join(", ")
         ));

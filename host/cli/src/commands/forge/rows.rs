@@ -20,6 +20,7 @@ use super::prompts;
 use crate::arguments::{ForgeRows, GroupOptions};
 use crate::display::printable;
 use crate::operator::Operator;
+use crate::warning::warn;
 
 /// Number of rows from which a dry run estimates.
 const SAMPLE: usize = 40;
@@ -117,6 +118,14 @@ pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<Exit
             options.count,
             output.join("rejected.jsonl").display()
         );
+    }
+    if rows.facts.is_some() && figures.rows < options.count {
+        warn(&format!(
+            "{} of {} rows are missing: the facts give no more; {} says why the others were rejected",
+            options.count - figures.rows,
+            options.count,
+            output.join("rejected.jsonl").display()
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

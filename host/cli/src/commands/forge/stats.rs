@@ -64,6 +64,13 @@ pub(super) fn show(counts: &Statistics) {
         counts.templates,
         100.0 * counts.most_frequent_template
     );
+    if let Some((tool, share)) = counts.most_requested() {
+        say!(
+            "requested tools: {}; the most frequent one, {tool}, has {:.1} % of the requests",
+            counts.by_requested.len(),
+            100.0 * share
+        );
+    }
     let rejected: usize = counts.rejected.values().flat_map(BTreeMap::values).sum();
     say!(
         "rejected: {rejected} of {} candidates ({:.1} %)",

@@ -72,9 +72,12 @@ fn specifications(paths: &[PathBuf]) -> anyhow::Result<Read> {
 pub(super) fn from_folder(folder: &Folder) -> anyhow::Result<Suite> {
     let path = folder.environments();
     if !path.is_dir() {
+        let shown = folder.path().display();
+        if !folder.path().exists() {
+            bail!("there is no folder {shown}; name one that `rlf-host forge tasks` has made");
+        }
         bail!(
-            "{} was not made by `rlf-host forge tasks`: it has no environments",
-            folder.path().display()
+            "{shown} was not made by `rlf-host forge tasks`: it has no folder `environments`; name the folder of its --output"
         );
     }
     let observed = folder.observed();

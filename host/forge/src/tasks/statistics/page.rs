@@ -34,6 +34,12 @@ pub(super) fn page(counts: &Statistics, title: &str) -> String {
                     (counts.templates) " templates of words; the most frequent one is that of "
                     (format!("{:.2} %", 100.0 * counts.most_frequent_template)) " of the tasks."
                 }
+                @if let Some((tool, share)) = counts.most_requested() {
+                    p {
+                        "Requests ask for " (counts.by_requested.len()) " tools; the most frequent one, " (tool) ", is that of "
+                        (format!("{:.1} %", 100.0 * share)) " of the requests."
+                    }
+                }
                 div.grid {
                     (table("Split", &rows(&counts.by_split), counts.tasks))
                     (table("Unseen in training", &rows(&counts.by_unseen), counts.tasks))
