@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use self::generate::Generator;
 use crate::difference::difference;
 use crate::environments::{Environments, OpenError};
+use crate::error::SessionError;
 use crate::live::LiveSession;
 use crate::loader::list_scenarios;
 use crate::request::{SessionOrigin, Time};
@@ -78,9 +79,8 @@ impl Environments {
                 reason,
             };
             if plugin.kind() == PluginKind::Environment {
-                let listed = list_scenarios(plugin)
-                    .await
-                    .map_err(|stopped| broke(stopped.to_string()))?;
+                let listed = list_scenarios(plugin).await;
+                let listed = self.served(name, listed.map_err(SessionError::from))?;
                 return listed
                     .into_iter()
                     .map(|scenario| {
@@ -115,7 +115,7 @@ impl Environments {
                 Ok((LiveSession::Component(_), _)) => return Ok(Vec::new()),
                 Err(error) => Err(error),
             };
-            let text = text.map_err(|error| broke(error.to_string()))?;
+            let text = self.served(name, text)?;
             rlf_json::from_str(&text).map_err(|error| broke(format!("its scenarios: {error}")))
         })
     }

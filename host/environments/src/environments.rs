@@ -74,6 +74,24 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// The error of a request that was not refused: the machine is to blame, or else the environment.
+    fn stopped(environment: &str, error: &SessionError) -> Self {
+        let (environment, reason) = (environment.to_owned(), error.to_string());
+        if error.is_infrastructure() {
+            Self::Unavailable {
+                environment,
+                reason,
+            }
+        } else {
+            Self::Broke {
+                environment,
+                reason,
+            }
+        }
+    }
+}
+
 /// All environments of a registry. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Environments {
@@ -168,22 +186,13 @@ impl Environments {
                 seed,
             )
             .await;
-            let opened = match opened {
-                Ok(opened) => opened,
-                Err(error @ SessionError::Refused(_)) => {
-                    return Err(OpenError::Refused {
-                        environment: name.to_owned(),
-                        reason: error.to_string(),
-                    });
-                }
-                Err(SessionError::Stopped(stopped)) if stopped.ended.is_infrastructure() => {
-                    return Err(OpenError::Unavailable {
-                        environment: name.to_owned(),
-                        reason: stopped.to_string(),
-                    });
-                }
-                Err(error) => return Err(broke(error.to_string())),
-            };
+            if let Err(error @ SessionError::Refused(_)) = &opened {
+                return Err(OpenError::Refused {
+                    environment: name.to_owned(),
+                    reason: error.to_string(),
+                });
+            }
+            let opened = self.served(name, opened)?;
             let pool = Arc::clone(&self.inner.pool);
             EnvironmentSession::new(opened, pool, Arc::clone(&environment.counters), seed).map_err(
                 |error| match error {
@@ -197,9 +206,25 @@ impl Environments {
         })
     }
 
+    /// Counts an answer that the machine did not serve, and turns its error into one of opening.
+    pub(crate) fn served<T>(
+        &self,
+        name: &str,
+        answer: Result<T, SessionError>,
+    ) -> Result<T, OpenError> {
+        self.inner.pool.note(&answer);
+        answer.map_err(|error| OpenError::stopped(name, &error))
+    }
+
     /// Counts of the pool of sessions so far.
     pub fn sessions(&self) -> SessionCounts {
         self.inner.pool.counts()
+    }
+
+    /// Number of requests so far for which the machine had no room or no time, after all retries. How they ended says
+    /// nothing about the environment.
+    pub fn unserved(&self) -> u64 {
+        self.inner.pool.unserved()
     }
 
     /// Counts of calls so far, by environment.

@@ -31,6 +31,13 @@ pub enum SessionError {
     },
 }
 
+impl SessionError {
+    /// True if the machine had no room or no time for the request. This says nothing about the environment.
+    pub(crate) fn is_infrastructure(&self) -> bool {
+        matches!(self, Self::Stopped(stopped) if stopped.ended.is_infrastructure())
+    }
+}
+
 /// The reason why the tools or messages at the start of a session cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OfferError {

@@ -12,6 +12,8 @@ use rlf_sandbox::{BoxFuture, LimitReached, PoolLevel, Stopped};
 use serde::Serialize;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
+use crate::error::SessionError;
+
 /// Unit of reserved memory, in bytes.
 const UNIT: u64 = 64 << 10;
 /// Bytes reserved for a waiting session, in addition to its growth.
@@ -58,6 +60,8 @@ pub(crate) struct SessionPool {
     next: AtomicU64,
     /// Notified when a session stops running and can be evicted.
     freed: Notify,
+    /// Requests that an infrastructure failure ended, after all retries.
+    unserved: AtomicU64,
     pub(crate) opened: AtomicU64,
     pub(crate) evicted: AtomicU64,
     pub(crate) revived: AtomicU64,
@@ -100,6 +104,7 @@ impl SessionPool {
             slots: Mutex::default(),
             next: AtomicU64::new(0),
             freed: Notify::new(),
+            unserved: AtomicU64::new(0),
             opened: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
             revived: AtomicU64::new(0),
@@ -110,6 +115,17 @@ impl SessionPool {
     /// Time that a session may wait before its instance is freed.
     pub(crate) fn idle(&self) -> Duration {
         self.idle
+    }
+
+    /// Counts a request's answer if an infrastructure failure ended the request.
+    pub(crate) fn note<T>(&self, answer: &Result<T, SessionError>) {
+        if answer.as_ref().is_err_and(SessionError::is_infrastructure) {
+            self.unserved.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn unserved(&self) -> u64 {
+        self.unserved.load(Relaxed)
     }
 
     pub(crate) fn counts(&self) -> SessionCounts {

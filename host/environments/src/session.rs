@@ -234,6 +234,7 @@ impl EnvironmentSession {
         loop {
             let acted = self.slot.act(act(attempt), is_kept).await;
             if !self.is_tried_again(&acted, attempt) {
+                self.pool.note(&acted);
                 return acted;
             }
             attempt += 1;
@@ -250,6 +251,7 @@ impl EnvironmentSession {
         loop {
             let answer = ask().await;
             if !self.is_tried_again(&answer, attempt) {
+                self.pool.note(&answer);
                 return answer;
             }
             attempt += 1;
@@ -399,7 +401,9 @@ impl EnvironmentSession {
             snapshot.check(&self.slot.plugin.environment_identity())?;
             let tools =
                 loaded_again(&snapshot.tools, &self.slot.plugin).map_err(SnapshotError::Tools)?;
-            match self.slot.restore(snapshot.data.clone()).await {
+            let restored = self.slot.restore(snapshot.data.clone()).await;
+            self.pool.note(&restored);
+            match restored {
                 Ok(state) => {
                     self.state = state;
                     self.tools_changed |=

@@ -14,6 +14,7 @@
 //! | a walk, and the checks along its way | `walk` |
 //! | specifications, which are also played without a sandbox | `program` |
 //! | findings and reports | `report` |
+//! | requests that the machine did not serve | `served` |
 //! | verdicts that are kept | `record` |
 
 pub(crate) mod arguments;
@@ -22,12 +23,14 @@ pub(crate) mod play;
 mod program;
 mod record;
 mod report;
+pub(crate) mod served;
 mod walk;
 
 pub use first::first_calls;
 pub use program::verify_program;
 pub use record::{Record, RecordError};
 pub use report::{Finding, FindingKind, OperationReport, Report};
+pub use served::Unserved;
 
 use std::collections::BTreeMap;
 
@@ -104,8 +107,9 @@ pub async fn verify(
     name: &str,
     starts: &[Start],
     effort: Effort,
-) -> Report {
-    play_all(environments, name, false, starts, effort).await
+) -> Result<Report, Unserved> {
+    let played = play_all(environments, name, false, starts, effort);
+    served::served(environments, played).await
 }
 
 /// Like [`verify`]. In a specification, a refusal because a call would break a rule is a finding.

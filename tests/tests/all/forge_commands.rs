@@ -55,6 +55,58 @@ fn an_environment_in_python_is_verified_the_same_way() {
     assert!(played["calls"].as_u64() > Some(100), "{report}");
 }
 
+/// An environment whose call needs longer than the operator's deadline, and less CPU time than its limit.
+const SLOW: &str = r"
+from mcp.server.fastmcp import FastMCP
+
+
+class Slow:
+    def __init__(self):
+        self.count = 0
+
+    def load_scenario(self, scenario):
+        self.count = scenario.get('count', 0)
+
+    def save_scenario(self):
+        return {'count': self.count}
+
+
+api = Slow()
+mcp = FastMCP(name='Slow')
+
+
+@mcp.tool()
+def add() -> int:
+    return sum(range(10 ** 9))
+";
+
+#[test]
+fn a_machine_that_is_too_busy_says_nothing_about_an_environment() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("a file");
+        path.to_str().expect("a plain name").to_owned()
+    };
+    let environment = write("Slow.py", SLOW);
+    let config = write(
+        "operator.toml",
+        "[plugins.Slow]\nretries = 0\n[plugins.Slow.programs]\ntime_ms = 60_000\ndeadline_ms = 2_000\n",
+    );
+    let verify = [
+        "env",
+        "verify",
+        "--config",
+        &config,
+        "--calls",
+        "2",
+        "--walks",
+        "1",
+        &environment,
+    ];
+    run(&Host::new(), "forge", &verify, "").refused_with(&["the machine was too busy"]);
+}
+
 /// Two composed environments, in a folder.
 fn composed(host: &Host) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");

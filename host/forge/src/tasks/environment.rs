@@ -8,6 +8,7 @@ use rlf_specification::{Program, Refusal, Size, State, UNDONE};
 use serde_json::{Map, Value};
 
 use super::record::{Arguments, Start};
+use crate::verify::Unserved;
 
 /// Environments that sessions can be opened in.
 ///
@@ -22,6 +23,12 @@ pub trait TaskEnvironment: Send + Sync {
 
     /// Another initial state of an environment. Users take values from it that are new in the first state.
     fn elsewhere(&self, server: &str, start: &Start, key: Key) -> Start;
+
+    /// Fails if the machine has not served a request since the environments were loaded. Its sessions then gave errors
+    /// that say nothing about a task.
+    fn check_served(&self) -> Result<(), Unserved> {
+        Ok(())
+    }
 }
 
 /// An open session.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::replay::Divergence;
 use super::stage_file::FileError;
 use crate::graph::GraphError;
+use crate::verify::Unserved;
 
 /// Tasks cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +81,9 @@ pub enum PipelineError {
         /// The most frequent reason.
         most: &'static str,
     },
+    /// The machine did not serve every request.
+    #[error("{0}; everything made before is kept")]
+    Unserved(#[from] Unserved),
     /// The words of tasks cannot be rewritten.
     #[error("the words cannot be rewritten")]
     Words(#[source] Box<dyn Error + Send + Sync>),

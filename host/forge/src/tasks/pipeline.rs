@@ -87,7 +87,10 @@ pub fn make_in_words(
 ) -> Result<Made, PipelineError> {
     let mut stages = Stages {
         chains: StageFile::open(folder.stage(Stage::Chains))?,
-        trajectories: StageFile::open(folder.stage(Stage::Trajectories))?,
+        trajectories: StageFile::open_checked(
+            folder.stage(Stage::Trajectories),
+            Trajectory::check,
+        )?,
         queries: StageFile::open(folder.stage(Stage::Queries))?,
         checks: StageFile::open(folder.stage(Stage::Checks))?,
         replays: StageFile::open(folder.stage(Stage::Replays))?,
@@ -98,6 +101,13 @@ pub fn make_in_words(
     let mut tasks: Vec<TaskRecord> = Vec::new();
     let mut candidates = 0;
     while tasks.len() < wanted {
+        if candidates >= MAX_FRUITLESS && tasks.len() < candidates as usize / 100 {
+            return Err(PipelineError::Fruitless {
+                kept: tasks.len(),
+                candidates,
+                most: most_frequent(&stages.rejected(candidates)),
+            });
+        }
         let batch = candidates..candidates + BATCH;
         let checked = stages.batch(maker, batch.clone(), &mut templates, &mut seen)?;
         let kept = stages.replay(batch, checked, replay.as_deref_mut())?;
@@ -108,14 +118,6 @@ pub fn make_in_words(
             wanted,
             candidates,
         });
-        let is_fruitless = tasks.len() < wanted.min(candidates as usize / 100);
-        if candidates >= MAX_FRUITLESS && is_fruitless {
-            return Err(PipelineError::Fruitless {
-                kept: tasks.len(),
-                candidates,
-                most: most_frequent(&stages.rejected(candidates)),
-            });
-        }
     }
     tasks.truncate(wanted);
     if let Some(rewrite) = words {
@@ -177,6 +179,7 @@ impl Stages {
             .into_par_iter()
             .map(|candidate| Ok((candidate.number, maker.trajectory(candidate)?)))
             .collect::<Result<Vec<_>, GraphError>>()?;
+        maker.suite.playable().check_served()?;
         Ok(self.trajectories.append(made)?)
     }
 
@@ -244,6 +247,7 @@ impl Stages {
                 Ok((number, result.map(|checked| (task, checked))))
             })
             .collect::<Result<Vec<_>, GraphError>>()?;
+        maker.suite.playable().check_served()?;
         let mut made = Vec::new();
         let mut tasks = Vec::new();
         for (number, result) in checked {
@@ -283,7 +287,7 @@ impl Stages {
         for (task, result) in new.iter().zip(results) {
             let result = match result {
                 Ok(()) => Ok(is_replayed),
-                Err(why) if why.is_of_environment() => return Err(PipelineError::Replay(why)),
+                Err(why) if why.is_general() => return Err(PipelineError::Replay(why)),
                 Err(why) => Err(Rejection::new(Reason::Diverged, why.to_string())),
             };
             lines.push((task.candidate, result));

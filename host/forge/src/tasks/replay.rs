@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::environment::Answer;
 use super::record::{GoldCall, TaskRecord, Turn};
+use crate::verify::Unserved;
 use crate::verify::play::{Played, call};
+use crate::verify::served::served;
 
 /// A difference between the real environment and what the task says.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +56,9 @@ pub enum Divergence {
         /// The text that the model would read.
         shown: String,
     },
+    /// The machine did not serve every request.
+    #[error(transparent)]
+    Unserved(#[from] Unserved),
     /// The state differs from that of the task. Turn 0 is the beginning.
     #[error("the state after turn {turn} is another one")]
     Other {
@@ -63,15 +68,16 @@ pub enum Divergence {
 }
 
 impl Divergence {
-    /// True if the environment cannot be played at all, whatever the task is.
-    pub(super) fn is_of_environment(&self) -> bool {
+    /// True if it says nothing about the task: the environment cannot be played at all, or the machine is too busy.
+    pub(super) fn is_general(&self) -> bool {
         matches!(
             self,
-            Self::Open(
-                OpenError::NoSuchEnvironment { .. }
-                    | OpenError::Unavailable { .. }
-                    | OpenError::Broke { .. }
-            )
+            Self::Unserved(_)
+                | Self::Open(
+                    OpenError::NoSuchEnvironment { .. }
+                        | OpenError::Unavailable { .. }
+                        | OpenError::Broke { .. }
+                )
         )
     }
 }
@@ -81,6 +87,14 @@ impl Divergence {
 /// They are made twice: in one session, as an episode of several turns has it, and with each turn in a session of its
 /// own, as rows have it. The sessions have different seeds, so that a result that depends on chance is found.
 pub async fn replay(
+    environments: &Environments,
+    name: &str,
+    task: &TaskRecord,
+) -> Result<(), Divergence> {
+    served(environments, in_sessions(environments, name, task)).await?
+}
+
+async fn in_sessions(
     environments: &Environments,
     name: &str,
     task: &TaskRecord,

@@ -54,6 +54,7 @@ use crate::ask::{
     Account, Answers, AskError, AskObserver, Asker, Limits, Model, Question, Spent, Unusable,
 };
 use crate::graph::GraphError;
+use crate::verify::Unserved;
 
 /// Number of consecutive failures of the endpoint after which no further question is asked.
 const MAX_FAILURES: u32 = 8;
@@ -113,6 +114,9 @@ pub enum RewriteError {
     /// An answer cannot be read from disk or written to it.
     #[error(transparent)]
     Ask(#[from] AskError),
+    /// The machine did not serve every request.
+    #[error(transparent)]
+    Unserved(#[from] Unserved),
 }
 
 /// The end of a task's rewriting, as a line of the file.
@@ -206,7 +210,9 @@ impl Rewriter<'_> {
             .map(|asked| self.end(asked, &running))
             .buffer_unordered(concurrent);
         while let Some(result) = ended.next().await {
-            if let Some((candidate, end)) = result? {
+            let result = result?;
+            self.maker.suite.playable().check_served()?;
+            if let Some((candidate, end)) = result {
                 file.append(vec![(candidate, Ok(end.clone()))])?;
                 ends.insert(candidate, end);
             }

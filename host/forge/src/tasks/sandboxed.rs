@@ -30,7 +30,9 @@ use super::environment::{Answer, PlayError, TaskEnvironment, TaskSession, whole}
 use super::record::{Arguments, Start};
 use super::replay::answer;
 use super::suite::{Described, Suite, SuiteError};
+use crate::verify::Unserved;
 use crate::verify::play::call;
+use crate::verify::served::check_served;
 
 /// A server and what was observed of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -161,6 +163,10 @@ impl TaskEnvironment for Sandboxed {
             scenario: scenario.clone(),
             seed: whole(key),
         }
+    }
+
+    fn check_served(&self) -> Result<(), Unserved> {
+        check_served(&self.environments, 0)
     }
 }
 

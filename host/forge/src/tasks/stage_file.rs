@@ -87,10 +87,26 @@ pub(super) struct StageFile<T> {
 impl<T: Serialize + DeserializeOwned> StageFile<T> {
     /// Opens the file, and reads the results that are there.
     pub(super) fn open(path: PathBuf) -> Result<Self, FileError> {
+        Self::open_checked(path, |_| Ok(()))
+    }
+
+    /// Opens the file, and reads the results that are there. A result that `check` refuses is an error with its line.
+    pub(super) fn open_checked(
+        path: PathBuf,
+        check: impl Fn(&T) -> Result<(), &'static str>,
+    ) -> Result<Self, FileError> {
         let bytes = lines::whole(&path).map_err(FileError::io(&path))?;
         let mut results = BTreeMap::new();
-        for line in parsed::<Line<T>>(&path, &bytes) {
-            let line = line?;
+        for (number, text) in lines::numbered(&bytes) {
+            let wrong = |source| FileError::Line {
+                path: path.clone(),
+                line: number,
+                source,
+            };
+            let line: Line<T> = rlf_json::from_slice(text).map_err(wrong)?;
+            if let Some(made) = &line.made {
+                check(made).map_err(|why| wrong(serde::de::Error::custom(why)))?;
+            }
             let result = match (line.made, line.rejected) {
                 (Some(made), _) => Ok(made),
                 (None, Some(rejected)) => Err(rejected),

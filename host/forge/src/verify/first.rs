@@ -10,6 +10,7 @@ use super::Start;
 use super::arguments::{Known, valid};
 use super::play::call;
 use super::report::{Finding, FindingKind, Findings};
+use super::served::{Unserved, served};
 
 /// Calls each tool once with valid arguments, and finds those that break the environment. A start that does not load
 /// has no findings here.
@@ -18,8 +19,8 @@ pub fn first_calls<'a>(
     name: &'a str,
     start: &'a Start,
     seed: u64,
-) -> BoxFuture<'a, Vec<Finding>> {
-    Box::pin(async move {
+) -> BoxFuture<'a, Result<Vec<Finding>, Unserved>> {
+    let played = async move {
         let mut findings = Findings::default();
         let Start {
             name: label, task, ..
@@ -49,5 +50,6 @@ pub fn first_calls<'a>(
             }
         }
         findings.into_list()
-    })
+    };
+    Box::pin(served(environments, played))
 }

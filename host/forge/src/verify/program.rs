@@ -6,6 +6,7 @@ use rlf_specification::Program;
 use rlf_specification::play::{Fault, verify};
 
 use super::report::{Finding, FindingKind, Report};
+use super::served::{Unserved, served};
 use super::{Effort, Start};
 
 /// Verifies a specification that an environment plays, perhaps together with others. Each scenario is generated with
@@ -16,12 +17,13 @@ pub async fn verify_program(
     program: &Program,
     seeds: u64,
     effort: Effort,
-) -> Report {
+) -> Result<Report, Unserved> {
     let starts = Start::for_program(program, seeds);
-    let mut report = super::play_all(environments, environment, true, &starts, effort).await;
+    let played = super::play_all(environments, environment, true, &starts, effort);
+    let mut report = served(environments, played).await?;
     report.environment.clone_from(&program.specification().name);
     report.add_walks(program, effort.seed);
-    report
+    Ok(report)
 }
 
 impl Report {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::WriteError;
 use super::candidate::{Candidate, Source};
 use super::plan::{MAX_TOOLS, MIN_TOOLS, Plan, specified};
-use crate::verify::{self, Effort, Start, first_calls, verify, verify_program};
+use crate::verify::{self, Effort, Start, Unserved, first_calls, verify, verify_program};
 
 /// Opens candidates, so that they can be played. The program provides it: it knows the plugins.
 #[async_trait]
@@ -30,6 +30,12 @@ pub enum NotOpened {
     /// The candidate is not to blame: a plugin is missing, the disk is full, or the machine is too busy.
     #[error("{0}")]
     Unavailable(String),
+}
+
+impl From<Unserved> for NotOpened {
+    fn from(unserved: Unserved) -> Self {
+        Self::Unavailable(unserved.to_string())
+    }
 }
 
 /// The thoroughness of examinations.
@@ -238,7 +244,7 @@ async fn play(
         Start::from_scenarios(scenarios.map_err(|error| NotOpened::Faulty(error.to_string()))?)
     };
     if let Some(first) = starts.first() {
-        let broken = first_calls(&environments, name, first, how.effort.seed).await;
+        let broken = first_calls(&environments, name, first, how.effort.seed).await?;
         if !broken.is_empty() {
             return Ok(verify::Report {
                 environment: name.to_owned(),
@@ -251,8 +257,10 @@ async fn play(
         }
     }
     Ok(match program {
-        Some(program) => verify_program(&environments, name, program, how.seeds, how.effort).await,
-        None => verify(&environments, name, &starts, how.effort).await,
+        Some(program) => {
+            verify_program(&environments, name, program, how.seeds, how.effort).await?
+        }
+        None => verify(&environments, name, &starts, how.effort).await?,
     })
 }
 

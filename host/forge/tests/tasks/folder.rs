@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rlf_forge::tasks::output::{Format, Naming, Practised, write};
-use rlf_forge::tasks::{Folder, Manifest, PipelineError, Stage, TaskOptions};
+use rlf_forge::tasks::{Folder, Maker, Manifest, PipelineError, Stage, TaskOptions, make};
 
 use super::{composed, examples, make_in, options};
 
@@ -217,4 +217,29 @@ fn a_line_that_cannot_be_read_is_an_error_that_names_it() {
         error.contains("3-queries.jsonl, line 1") && error.contains("--from chains"),
         "{error}"
     );
+}
+
+#[test]
+fn edited_trajectories_are_an_error_with_their_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new(folder.path());
+    let (suite, options) = (examples(), options(10));
+    make_in(&folder, &suite, &options);
+    folder.forget(Stage::Queries).unwrap();
+    let file = folder.stage(Stage::Trajectories);
+    let whole = fs::read_to_string(&file).unwrap();
+    let (first, rest) = whole.split_once('\n').unwrap();
+    let (calls, _) = first.split_once("\"turns\":").unwrap();
+    for (turns, problem) in [
+        ("[500]", "its turns do not have its calls"),
+        ("[]", "its turns"),
+    ] {
+        fs::write(&file, format!("{calls}\"turns\":{turns}}}}}\n{rest}")).unwrap();
+        let error = make(&Maker::new(&suite, &options), &folder, None, |_| {}).unwrap_err();
+        let message = error.to_string();
+        assert!(
+            message.contains("line 1") && message.contains(problem),
+            "{message}"
+        );
+    }
 }

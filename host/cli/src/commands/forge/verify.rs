@@ -52,10 +52,16 @@ pub(super) fn run(options: &GroupOptions, settings: &ForgeVerify) -> anyhow::Res
         settings,
     };
     player.play(playables, |playable, report| {
-        let verdict = Verdict::played(&playable.file, playable.findings, report);
-        if let Some(record) = &mut record {
-            record.add(&playable.key, &verdict)?;
-        }
+        let verdict = match report {
+            Ok(report) => {
+                let verdict = Verdict::played(&playable.file, playable.findings, report);
+                if let Some(record) = &mut record {
+                    record.add(&playable.key, &verdict)?;
+                }
+                verdict
+            }
+            Err(unserved) => Verdict::failed(&playable.file, &unserved.into()),
+        };
         verdicts.add(playable.place, verdict);
         anyhow::Ok(())
     })?;
@@ -100,7 +106,7 @@ fn other(
     let report = crate::commands::runtime()?.block_on(async {
         let starts = starts(&found).await?;
         let effort = effort(settings);
-        anyhow::Ok(verify(&found.environments, &found.name, &starts, effort).await)
+        anyhow::Ok(verify(&found.environments, &found.name, &starts, effort).await?)
     })?;
     Ok(Verdict::played(file, Vec::new(), report))
 }

@@ -37,6 +37,24 @@ impl Trajectory {
             start - calls..start
         })
     }
+
+    /// Checks a trajectory that was read from a file: its turns have all calls, and arguments come from earlier ones.
+    pub(in crate::tasks) fn check(&self) -> Result<(), &'static str> {
+        let mut turns = self.turns.iter();
+        let calls = turns.try_fold(0_usize, |sum, calls| sum.checked_add(*calls));
+        if calls != Some(self.calls.len()) {
+            return Err("its turns do not have its calls");
+        }
+        let is_earlier = |place: usize, source: &ArgumentSource| match source {
+            ArgumentSource::User => true,
+            ArgumentSource::Call { call, .. } => *call < place,
+        };
+        let mut calls = self.calls.iter().enumerate();
+        if calls.all(|(place, call)| call.sources.values().all(|one| is_earlier(place, one))) {
+            return Ok(());
+        }
+        Err("an argument comes from a later call")
+    }
 }
 
 /// Chooses the calls that matter, splits them into turns, and executes them again.

@@ -15,8 +15,10 @@ use super::{LeftOut, Observed};
 use crate::tasks::make::items;
 use crate::tasks::replay::answer;
 use crate::tasks::suite::Described;
+use crate::verify::Unserved;
 use crate::verify::arguments::{Known, valid};
 use crate::verify::play::{Played, call};
+use crate::verify::served::served;
 
 /// Maximum number of states of a scenario that are kept.
 const MAX_STATES: usize = 24;
@@ -60,6 +62,9 @@ pub enum ObserveError {
         /// The last scenario's error.
         why: String,
     },
+    /// The machine did not serve every request.
+    #[error(transparent)]
+    Unserved(#[from] Unserved),
     /// A session gave no state.
     #[error("{server} gave no state: {source}")]
     State {
@@ -81,6 +86,17 @@ pub enum ObserveError {
 /// Observes a server of the environment `name`, which has this source. A server without scenarios begins in the state in
 /// which it starts.
 pub async fn observe(
+    environments: &Environments,
+    name: &str,
+    server: &str,
+    source: &[u8],
+    effort: Effort,
+) -> Result<Observed, ObserveError> {
+    let observed = observe_all(environments, name, server, source, effort);
+    served(environments, observed).await?
+}
+
+async fn observe_all(
     environments: &Environments,
     name: &str,
     server: &str,

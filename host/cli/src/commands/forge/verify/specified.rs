@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use anyhow::Context;
-use rlf_forge::verify::{Record, Report, verify_program};
+use rlf_forge::verify::{Record, Report, Unserved, verify_program};
 use rlf_specification::{Checked, Finding, Format, Program, check_text};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -112,11 +112,11 @@ pub(super) struct Player<'a> {
 }
 
 impl Player<'_> {
-    /// Plays specifications, and passes each to `done` with its report as soon as it is known.
+    /// Plays specifications, and passes each to `done` with its report as soon as it has ended.
     pub(super) fn play(
         &self,
         playables: Vec<Playable>,
-        mut done: impl FnMut(Playable, Report) -> anyhow::Result<()>,
+        mut done: impl FnMut(Playable, Result<Report, Unserved>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         if playables.is_empty() {
             return Ok(());
@@ -155,7 +155,7 @@ impl Player<'_> {
         &self,
         found: Arc<Found>,
         batch: Vec<Playable>,
-        done: &mut impl FnMut(Playable, Report) -> anyhow::Result<()>,
+        done: &mut impl FnMut(Playable, Result<Report, Unserved>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let processors = || available_parallelism().map_or(1, usize::from);
         let jobs = self.settings.jobs.unwrap_or_else(processors);
