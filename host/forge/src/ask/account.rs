@@ -49,14 +49,14 @@ pub struct Spent {
 impl Spent {
     /// Tokens of questions and answers.
     pub fn tokens(&self) -> u64 {
-        self.prompt_tokens + self.answer_tokens
+        self.prompt_tokens.saturating_add(self.answer_tokens)
     }
 
     /// Adds what other answers took.
     pub fn add(&mut self, more: &Self) {
         self.answers += more.answers;
-        self.prompt_tokens += more.prompt_tokens;
-        self.answer_tokens += more.answer_tokens;
+        self.prompt_tokens = self.prompt_tokens.saturating_add(more.prompt_tokens);
+        self.answer_tokens = self.answer_tokens.saturating_add(more.answer_tokens);
         self.seconds += more.seconds;
     }
 

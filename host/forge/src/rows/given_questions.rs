@@ -28,7 +28,7 @@ pub(crate) struct Given {
     /// The line in the file, from 1.
     line: usize,
     said: Said,
-    /// The line that asks the same, if this one leaves its steps to a model and an earlier one does too.
+    /// The earlier line that asks the same.
     asked_before: Option<usize>,
 }
 
@@ -65,16 +65,12 @@ pub(crate) fn read_questions(path: &Path) -> Result<Vec<Given>, RowsError> {
             let problem = format!("the id {id:?} is there twice");
             return Err(RowsError::line(path, line, &problem));
         }
-        let mut asked_before = None;
-        if said.steps.is_none() {
-            let first = *asked.entry(plain(&said.question)).or_insert(line);
-            asked_before = (first < line).then_some(first);
-        }
+        let first = *asked.entry(plain(&said.question)).or_insert(line);
         questions.push(Given {
             id,
             line,
             said,
-            asked_before,
+            asked_before: (first < line).then_some(first),
         });
     }
     if questions.is_empty() {
@@ -140,19 +136,27 @@ impl Given {
     /// The question with its own steps, or the reason why it cannot be used whatever its steps are. None if a model has to
     /// find its steps.
     pub(crate) fn own(&self) -> Option<Result<Question, Finding>> {
-        if let Some(steps) = &self.said.steps {
-            return Some(self.with_steps(steps.clone()));
-        }
-        let answer = match answer_text(&self.said.answer) {
-            Ok(answer) => answer,
-            Err(error) => return Some(Err(Finding::malformed(error.to_string()))),
+        let made = match &self.said.steps {
+            Some(steps) => self.with_steps(steps.clone()).map(Some),
+            None => self.check_answer().map(|()| None),
         };
-        if let Some(reason) = triviality(&plain(self.text()), &answer) {
-            return Some(Err(Finding::new(Check::Trivial, reason)));
+        match (made, self.asked_before) {
+            (Ok(_), Some(line)) => {
+                let reason = format!("line {line} asks the same");
+                Some(Err(Finding::new(Check::Duplicate, reason)))
+            }
+            (made, _) => made.transpose(),
         }
-        let line = self.asked_before?;
-        let reason = format!("line {line} asks the same");
-        Some(Err(Finding::new(Check::Duplicate, reason)))
+    }
+
+    /// Checks an answer whose steps are not known yet.
+    fn check_answer(&self) -> Result<(), Finding> {
+        let answer = answer_text(&self.said.answer)
+            .map_err(|error| Finding::malformed(error.to_string()))?;
+        match triviality(&plain(self.text()), &answer) {
+            Some(reason) => Err(Finding::new(Check::Trivial, reason)),
+            None => Ok(()),
+        }
     }
 
     /// The question with these steps, or the reason why it cannot be used with them.
@@ -322,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_contradict_their_question_are_rejected() {
+    fn steps_that_contradict_their_question_and_repeated_questions_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("questions.jsonl");
         let line = |answer: &str, scenario: &str| {
@@ -337,6 +341,7 @@ mod tests {
             line("1749", ""),
             line("1750", ""),
             line("1749", r#""scenario": "single_hop","#),
+            line("1749", ""),
         ];
         fs::write(&path, text.join("\n")).unwrap();
         let given = read_questions(&path).unwrap();
@@ -348,6 +353,7 @@ mod tests {
                 "no step that ends a chain has the answer \"1750\"",
             ),
             (&made[2], "these steps are multi_hop"),
+            (&made[3], "line 1 asks the same"),
         ] {
             let reason = &made.as_ref().unwrap_err().reason;
             assert!(reason.contains(said), "{reason}");

@@ -49,7 +49,7 @@ pub(crate) fn write(output: &Path, options: &RowOptions) -> Result<Figures, Rows
             }
             let judged = judged?;
             let (row, verdict) = (judged.row()?, judged.verified.verdict);
-            figures.calls += verdict.calls;
+            figures.calls = figures.calls.saturating_add(verdict.calls);
             let finding = match verdict.findings.first() {
                 Some(first) => Some(Finding::new(first.check, reasons(&verdict))),
                 None => splits.conflict(&row),

@@ -21,7 +21,7 @@ use rlf_dialogue::split::Split;
 use rlf_files::{FolderLock, LOCK_FILE, LockError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::error::PipelineError;
 use super::options::TaskOptions;
@@ -78,15 +78,14 @@ impl Manifest {
     }
 
     /// The options by name, those of the inventory among the others.
-    fn flat_options(&self) -> BTreeMap<String, Value> {
-        let options = serde_json::to_value(&self.options);
-        let inventory = serde_json::to_value(&self.options.inventory);
-        let tables = [options, inventory].into_iter().flatten();
-        let mut flat: BTreeMap<String, Value> = tables
-            .filter_map(|table| serde_json::from_value(table).ok())
-            .flat_map(|table: BTreeMap<String, Value>| table)
-            .collect();
+    fn flat_options(&self) -> Map<String, Value> {
+        let table = |options| match options {
+            Ok(Value::Object(table)) => table,
+            _ => Map::new(),
+        };
+        let mut flat = table(serde_json::to_value(&self.options));
         flat.remove("inventory");
+        flat.extend(table(serde_json::to_value(&self.options.inventory)));
         flat
     }
 }

@@ -463,7 +463,26 @@ fn too_deep(source: &str) -> Option<String> {
     let (mut brackets, mut operators) = (0usize, 0usize);
     let mut quote = None;
     let (mut escaped, mut in_operator) = (false, false);
+    let (mut before, mut quotes) = (' ', 0usize);
     for one in source.chars() {
+        // These would hide what comes after them from the counts below.
+        quotes = if matches!(one, '"' | '\'') {
+            quotes + 1
+        } else {
+            0
+        };
+        let is_prefix = matches!(before, 'r' | 'R' | 'b' | 'B');
+        let hides = match (quote, one) {
+            (Some(_), '\n' | '\r') => Some("a text with a line break"),
+            (None, '/') if before == '/' => Some("a comment"),
+            (None, '"' | '\'') if is_prefix => Some("a raw text or bytes"),
+            (None, '"' | '\'') if quotes > 2 => Some("a text in three quotes"),
+            _ => None,
+        };
+        if let Some(what) = hides {
+            return Some(format!("it has {what}, which no expression may have"));
+        }
+        before = one;
         match (quote, one) {
             (Some(_), _) if escaped => escaped = false,
             (Some(_), '\\') => escaped = true,

@@ -25,7 +25,7 @@ fn library() -> String {
 }
 
 /// Broken specifications: the mistake, and the finding's kind and the beginning of its place.
-const CASES: [(&str, &str, Kind, &str); 45] = [
+const CASES: [(&str, &str, Kind, &str); 46] = [
     (
         "type = \"date\"",
         "type = \"day\"",
@@ -86,6 +86,12 @@ const CASES: [(&str, &str, Kind, &str); 45] = [
         "collection = \"books\"",
         Kind::DuplicateName,
         "/entities/1/collection",
+    ),
+    (
+        "name = \"today\"",
+        "name = \"next_book\"",
+        Kind::DuplicateName,
+        "/entities/0/name",
     ),
     (
         "name = \"book_id\", type = { reference = \"book\" }, description = \"The book\"",

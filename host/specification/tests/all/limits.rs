@@ -156,3 +156,37 @@ fn a_word_that_is_longer_than_texts_is_not_generated() {
     assert!(matches!(error, StateError::NoValue { .. }), "{error}");
     assert!(error.to_string().contains("80000 bytes"), "{error}");
 }
+
+#[test]
+fn operators_cannot_hide_behind_a_text_or_a_comment() {
+    let none = json!({ "a": 1, "b": 1, "t": "" });
+    let long = "a+".repeat(100) + "a";
+    let hiding = [
+        format!("a // '\n + {long}"),
+        format!("r'\\' == t ? {long} : a"),
+        format!("b'\\'.size() + {long}"),
+        format!("''' ' ''' == t ? {long} : a"),
+        format!("'\n' == t ? {long} : a"),
+    ];
+    for expression in hiding {
+        let message = value("integer", &expression, &none).unwrap_err();
+        assert!(
+            message.contains("which no expression may have"),
+            "{message}"
+        );
+    }
+    // What only looks like one of them is allowed.
+    let harmless = [
+        "a / b",
+        "t == '//' ? a : b",
+        "t == 'r' ? a : b",
+        "'' == t ? a : b",
+    ];
+    for expression in harmless {
+        assert_eq!(
+            value("integer", expression, &none).unwrap(),
+            json!(1),
+            "{expression}"
+        );
+    }
+}
