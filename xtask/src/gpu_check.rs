@@ -27,6 +27,12 @@ use crate::{
 const HOST: &str = "rlf-host";
 const BENCH: &str = "rlf-bench";
 
+const SPEED: &str = "Tokens per second";
+
+/// Python that the policy's speed is compared with, if it has [`PEERS`].
+const PYTHON: &str = "python3";
+const PEERS: &str = "import torch, transformers";
+
 /// The checks: title in the report, program and arguments.
 const CHECKS: [(&str, &str, &[&str]); 4] = [
     ("The machine", HOST, &["doctor", "configs/quickstart.toml"]),
@@ -35,7 +41,7 @@ const CHECKS: [(&str, &str, &[&str]); 4] = [
         BENCH,
         &["parity", "--device", "cuda"],
     ),
-    ("Tokens per second", BENCH, &["policy", "--device", "cuda"]),
+    (SPEED, BENCH, &["policy", "--device", "cuda"]),
     (
         "The quickstart, trained on the GPU",
         HOST,
@@ -73,8 +79,12 @@ pub fn run(project: &Project, binary: Option<PathBuf>, report: &Path) -> Result<
     let mut failed = Vec::new();
     for (title, program, arguments) in CHECKS {
         heading(title);
+        let mut arguments = arguments.to_vec();
+        if title == SPEED && has_peers(project) {
+            arguments.extend(["--python", PYTHON]);
+        }
         let start = Instant::now();
-        let (success, output) = listen(project, &program_beside(&binary, program), arguments)?;
+        let (success, output) = listen(project, &program_beside(&binary, program), &arguments)?;
         let time = start.elapsed().as_secs_f64();
         let mark = if success { "" } else { "\n**It failed.**\n" };
         _ = write!(
@@ -97,6 +107,11 @@ pub fn run(project: &Project, binary: Option<PathBuf>, report: &Path) -> Result<
         );
     }
     Ok(())
+}
+
+/// True if there is a Python to compare with.
+fn has_peers(project: &Project) -> bool {
+    steps::output(project.command(PYTHON).args(["-c", PEERS])).is_ok()
 }
 
 /// The path of the program with this name: the `rlf-host` in use, or a program built beside it.

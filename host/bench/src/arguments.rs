@@ -25,6 +25,9 @@ pub(crate) enum Command {
         /// Worker threads (default: one per core)
         #[arg(long)]
         workers: Option<usize>,
+        /// Python interpreter with torch and transformers, to compare with (default: no comparison)
+        #[arg(long, value_name = "PROGRAM")]
+        python: Option<PathBuf>,
     },
     /// Compare tool calls in fresh sandboxes with an MCP server, subprocesses and a plain function
     Sandbox {

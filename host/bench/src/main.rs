@@ -68,7 +68,11 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             &rlf_plugins::gates::closed_gates(),
         )),
         Command::Conformance(options) => conformance::run(options),
-        Command::Policy { device, workers } => {
+        Command::Policy {
+            device,
+            workers,
+            python,
+        } => {
             let choice = open_device(device)?;
             let workers = workers.unwrap_or_else(|| rlf_policy::cpu_facts().threads);
             let mut workloads = vec![Workload::quickstart()];
@@ -77,7 +81,11 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
                 workloads.push(Workload::qwen3_06b());
             }
             for workload in &workloads {
-                println!("{}", policy::run(workload, &choice.device, workers)?);
+                let mut report = policy::run(workload, &choice.device, workers)?;
+                if let Some(python) = python {
+                    report.compare(workload, &choice.device, python)?;
+                }
+                println!("{report}");
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -140,9 +148,11 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             if choice.device.is_cpu() {
                 bail!("parity compares another device with the CPU; name one with --device");
             }
-            let report = parity::with_cpu(&choice.device)?;
-            println!("{report}");
-            Ok(if report.agrees() {
+            let compared = parity::with_cpu(&choice.device)?;
+            for (shape, parity) in &compared {
+                println!("{shape}\n{parity}");
+            }
+            Ok(if compared.iter().all(|(_, parity)| parity.agrees()) {
                 ExitCode::SUCCESS
             } else {
                 ExitCode::FAILURE

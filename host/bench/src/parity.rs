@@ -4,7 +4,9 @@ use std::fmt;
 
 use candle_core::{DType, Device, Tensor};
 
-use rlf_policy::{Decoder, Entry, Key, Model, PackedBatch, PassOptions, Purpose, Result, Sequence};
+use rlf_policy::{
+    Decoder, Entry, Key, Model, PackedBatch, PassOptions, Purpose, Qwen3Config, Result, Sequence,
+};
 
 use crate::policy::Workload;
 
@@ -55,13 +57,24 @@ impl fmt::Display for Parity {
     }
 }
 
-/// Compares a device with the CPU on the quickstart's shape.
-pub(crate) fn with_cpu(device: &Device) -> Result<Parity> {
-    let config = Workload::quickstart().config;
-    compare(
-        &Model::init(&config, 0, &Device::Cpu)?,
-        &Model::init(&config, 0, device)?,
-    )
+/// Compares a device with the CPU on the quickstart's shape, and on two layers that are as wide as those of Qwen3-0.6B.
+/// Returns the name of each shape with the differences.
+pub(crate) fn with_cpu(device: &Device) -> Result<Vec<(&'static str, Parity)>> {
+    let wide = Qwen3Config {
+        vocab_size: 4096,
+        num_hidden_layers: 2,
+        ..Workload::qwen3_06b().config
+    };
+    let shapes = [
+        ("the quickstart's shape", Workload::quickstart().config),
+        ("two layers as wide as Qwen3-0.6B's", wide),
+    ];
+    let all = shapes.into_iter().map(|(name, config)| {
+        let ours = Model::init(&config, 0, &Device::Cpu)?;
+        let theirs = Model::init(&config, 0, device)?;
+        Ok((name, compare(&ours, &theirs)?))
+    });
+    all.collect()
 }
 
 /// Compares two models that should be equal.

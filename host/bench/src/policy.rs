@@ -1,10 +1,17 @@
 //! Measures the tokens per second that a policy decodes and trains.
 //!
-//! The comparison is the plain twin: the same network in candle's own operators. Both are measured in turn in the same
-//! run, so that a busy machine slows both.
+//! On the CPU, the comparison is the plain twin: the same network in candle's own operators. Both are measured in turn in
+//! the same run, so that a busy machine slows both. Where a Python with torch and transformers is given, the same work is
+//! then done there.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use serde_json::json;
 
 use rlf_policy::measure::{decode_together, quickstart_shape};
 use rlf_policy::{
@@ -25,6 +32,8 @@ pub(crate) struct Workload {
     pub(crate) length: usize,
     /// Tokens per micro-batch.
     pub(crate) micro_batch_tokens: usize,
+    /// Whether a layer's intermediate results are computed again in the backward pass.
+    pub(crate) checkpointing: bool,
     /// Batch sizes to decode with.
     pub(crate) decode_batches: Vec<usize>,
     /// Prompt tokens before decoding.
@@ -44,14 +53,15 @@ impl Workload {
             sequences: 64,
             length: 128,
             micro_batch_tokens: 2048,
+            checkpointing: false,
             decode_batches: vec![1, 16, 64, 512],
             prompt: 32,
             new_tokens: 64,
-            time: Duration::from_secs(3),
+            time: Duration::from_secs(2),
         }
     }
 
-    /// The shape of Qwen3-0.6B, with random weights. It takes about 10 GB and a few minutes on a CPU.
+    /// The shape of Qwen3-0.6B, with random weights, for a GPU.
     pub(crate) fn qwen3_06b() -> Self {
         Self {
             name: "Qwen3-0.6B shape".to_owned(),
@@ -69,26 +79,28 @@ impl Workload {
                 tie_word_embeddings: true,
                 initializer_range: 0.02,
             },
-            sequences: 2,
-            length: 256,
-            micro_batch_tokens: 256,
-            decode_batches: vec![1, 8],
-            prompt: 32,
-            new_tokens: 8,
-            time: Duration::from_secs(10),
+            sequences: 16,
+            length: 1024,
+            micro_batch_tokens: 8192,
+            checkpointing: true,
+            decode_batches: vec![1, 64],
+            prompt: 128,
+            new_tokens: 64,
+            time: Duration::from_secs(5),
         }
     }
 }
 
-/// One figure: tokens per second of the model and of its plain twin.
+/// One figure: tokens per second of the model and of others.
 #[derive(Debug, Clone)]
 pub(crate) struct Rate {
     /// The name of the figure.
     pub(crate) what: String,
     /// Tokens per second of the operators that the model uses by default.
     pub(crate) tokens_per_second: f64,
-    /// Tokens per second of the plain twin, if the model does not use the plain operators itself.
-    pub(crate) plain: Option<f64>,
+    /// Tokens per second of each peer, with its name. The plain twin is one, if the model does not use the plain operators
+    /// itself.
+    pub(crate) peers: Vec<(String, f64)>,
 }
 
 /// All figures of a workload.
@@ -114,18 +126,62 @@ impl fmt::Display for Report {
             self.place
         )?;
         for rate in &self.rates {
-            write!(
-                f,
-                "  {:<34} {:>9.0} tokens/s",
-                rate.what, rate.tokens_per_second
-            )?;
-            match rate.plain {
-                Some(plain) => writeln!(
-                    f,
-                    "   plain candle {plain:>8.0}, ratio {:.2}",
-                    rate.tokens_per_second / plain
-                )?,
-                None => writeln!(f)?,
+            let ours = rate.tokens_per_second;
+            writeln!(f, "  {:<34} {ours:>9.0} tokens/s", rate.what)?;
+            for (name, peer) in &rate.peers {
+                writeln!(f, "    {name:<32} {peer:>9.0}, ratio {:.2}", ours / peer)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The plain twin as a peer, from the seconds that it took.
+fn plain_peer(tokens: f64, seconds: Option<f64>) -> Vec<(String, f64)> {
+    let rate = seconds.map(|seconds| ("plain candle".to_owned(), tokens / seconds));
+    rate.into_iter().collect()
+}
+
+impl Report {
+    /// Does the same work in transformers with this Python, and adds its figures.
+    pub(crate) fn compare(
+        &mut self,
+        workload: &Workload,
+        device: &candle_core::Device,
+        python: &Path,
+    ) -> anyhow::Result<()> {
+        let (device, formats) = if device.is_cpu() {
+            ("cpu", &["float32"][..])
+        } else {
+            ("cuda", &["float32", "bfloat16"][..])
+        };
+        let work = json!({
+            "device": device,
+            "formats": formats,
+            "config": workload.config,
+            "sequences": workload.sequences,
+            "length": workload.length,
+            "micro_batch_tokens": workload.micro_batch_tokens,
+            "checkpointing": workload.checkpointing,
+            "decode_batches": workload.decode_batches,
+            "prompt": workload.prompt,
+            "new_tokens": workload.new_tokens,
+            "seconds": workload.time.as_secs_f64(),
+        });
+        let output = Command::new(python)
+            .args(["-c", include_str!("policy_peer.py"), &work.to_string()])
+            .stderr(Stdio::inherit())
+            .output()
+            .with_context(|| format!("cannot start {}", python.display()))?;
+        ensure!(
+            output.status.success(),
+            "transformers did not do the same work"
+        );
+        let figures: BTreeMap<String, Vec<f64>> = serde_json::from_slice(&output.stdout)
+            .context("the figures of transformers cannot be read")?;
+        for (format, figures) in figures {
+            for (rate, figure) in self.rates.iter_mut().zip(figures) {
+                rate.peers.push((format!("transformers {format}"), figure));
             }
         }
         Ok(())
@@ -210,6 +266,7 @@ fn train(workload: &Workload, model: &Model, twin: Option<&Model>, workers: usiz
     let targets: usize = batches.iter().map(|batch| batch.targets().len()).sum();
     let options = PassOptions {
         workers,
+        checkpointing: workload.checkpointing,
         ..PassOptions::default()
     };
     let step = |model: &Model, optimizer: &mut AdamW| -> Result<()> {
@@ -234,7 +291,7 @@ fn train(workload: &Workload, model: &Model, twin: Option<&Model>, workers: usiz
     Ok(Rate {
         what: format!("train {} x {}", workload.sequences, workload.length),
         tokens_per_second: count / seconds,
-        plain: plain.map(|seconds| count / seconds),
+        peers: plain_peer(count, plain),
     })
 }
 
@@ -270,6 +327,6 @@ fn decode(
             workload.prompt, workload.new_tokens
         ),
         tokens_per_second: count / seconds,
-        plain: plain.map(|seconds| count / seconds),
+        peers: plain_peer(count, plain),
     })
 }

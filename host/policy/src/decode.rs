@@ -184,11 +184,10 @@ impl Decoder {
         let slots = match &mut self.cache {
             Cache::Plain(cache) => {
                 let logits = cache.step(model, entries)?;
-                return Ok(logits
-                    .iter()
-                    .enumerate()
-                    .map(|(index, logits)| f(index, logits))
-                    .collect());
+                return Ok(self.pool.install(|| {
+                    let all = logits.par_iter().enumerate();
+                    all.map(|(index, logits)| f(index, logits)).collect()
+                }));
             }
             Cache::Fused(slots) => slots,
         };

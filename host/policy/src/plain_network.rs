@@ -4,8 +4,7 @@ use candle_core::Tensor;
 
 use crate::batch::PackedBatch;
 use crate::model::Model;
-use crate::ops::attention::Attention;
-use crate::ops::attention_plain::plain_attention;
+use crate::ops::attention_plain::{Padded, plain_attention};
 use crate::ops::embedding::plain_embedding;
 use crate::ops::head::PlainHead;
 use crate::ops::linear::plain_linear;
@@ -29,12 +28,17 @@ impl Model {
         weights: &Weights,
         batch: &PackedBatch,
     ) -> candle_core::Result<Tensor> {
-        let attention = self.attention(batch);
+        let padded = self.padded(batch)?;
         let mut x = plain_embedding(&weights.embedding, &batch.ids)?;
         for layer in &weights.layers {
-            x = self.plain_layer(layer, &x, &attention)?;
+            x = self.plain_layer(layer, &x, &padded)?;
         }
         Ok(x)
+    }
+
+    /// The sequences of a batch, as attention in candle's operators needs them.
+    pub(crate) fn padded(&self, batch: &PackedBatch) -> candle_core::Result<Padded> {
+        Padded::new(&self.attention(batch), self.device())
     }
 
     /// One decoder layer on packed rows `[tokens, hidden]`.
@@ -42,11 +46,11 @@ impl Model {
         &self,
         w: &LayerWeights,
         x: &Tensor,
-        attention: &Attention,
+        padded: &Padded,
     ) -> candle_core::Result<Tensor> {
         let eps = self.eps();
         let h = plain_linear(&plain_rms_norm(x, &w.input_norm, eps)?, &w.qkv)?;
-        let h = plain_attention(&h, &w.q_norm, &w.k_norm, attention)?;
+        let h = plain_attention(&h, &w.q_norm, &w.k_norm, padded)?;
         let x = (x + plain_linear(&h, &w.out)?)?;
         let h = plain_linear(&plain_rms_norm(&x, &w.post_norm, eps)?, &w.gate_up)?;
         x + plain_linear(&plain_swiglu(&h)?, &w.down)?

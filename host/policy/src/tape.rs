@@ -26,12 +26,12 @@ impl Trunk {
     }
 
     pub(crate) fn checkpointed(model: &Model, batch: &PackedBatch) -> Result<Self> {
-        let attention = model.attention(batch);
+        let padded = model.padded(batch)?;
         let weights = model.frozen();
         let mut inputs = Vec::with_capacity(weights.layers.len());
         let mut x = plain_embedding(&weights.embedding, &batch.ids)?;
         for layer in &weights.layers {
-            let y = model.plain_layer(layer, &x, &attention)?;
+            let y = model.plain_layer(layer, &x, &padded)?;
             inputs.push(std::mem::replace(&mut x, y));
         }
         let top = Var::from_tensor(&x)?;
@@ -49,11 +49,12 @@ impl Trunk {
         d_rows: &Tensor,
     ) -> Result<Vec<Option<Tensor>>> {
         let mut all = vec![None; model.variables().len()];
-        // Other gradients in a store, such as those of constants, are dropped with it.
+        // Other gradients in a store, such as those of constants, are dropped with it. A gradient is on a tape as well:
+        // without `detach`, it would keep all intermediate results of its layer.
         let mut keep = |store: &mut GradStore| {
             for (gradient, variable) in all.iter_mut().zip(model.variables()) {
                 if let Some(found) = store.remove(variable) {
-                    *gradient = Some(found);
+                    *gradient = Some(found.detach());
                 }
             }
         };
@@ -62,16 +63,14 @@ impl Trunk {
         let Some((mut inputs, top)) = self.saved.take() else {
             return Ok(all);
         };
-        let attention = model.attention(batch);
+        let padded = model.padded(batch)?;
         let mut d = leaf_gradient(&mut store, &top)?;
         drop(top);
         for layer in model.tracked().layers.iter().rev() {
             let Some(input) = inputs.pop() else { break };
             let input = Var::from_tensor(&input)?;
-            let mut store = product_backward(
-                &model.plain_layer(layer, input.as_tensor(), &attention)?,
-                &d,
-            )?;
+            let mut store =
+                product_backward(&model.plain_layer(layer, input.as_tensor(), &padded)?, &d)?;
             d = leaf_gradient(&mut store, &input)?;
             keep(&mut store);
         }
@@ -96,4 +95,33 @@ fn leaf_gradient(store: &mut GradStore, leaf: &Var) -> Result<Tensor> {
             parameter: "a layer's input".to_owned(),
             message: "none was computed; an operator dropped it".to_owned(),
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::Device;
+
+    use super::*;
+    use crate::batch::Sequence;
+    use crate::measure::quickstart_shape;
+    use crate::model::Operators;
+
+    #[test]
+    fn gradients_keep_no_tape_and_so_no_layer() {
+        let mut model = Model::init(&quickstart_shape(), 0, &Device::Cpu).unwrap();
+        model.use_operators(Operators::Plain).unwrap();
+        let (ids, mask) = ([5, 6, 7, 8], [false, true, true, true]);
+        let sequence = Sequence {
+            ids: &ids,
+            mask: &mask,
+        };
+        let batch = PackedBatch::new(&[sequence]).unwrap();
+        for trunk in [Trunk::taped, Trunk::checkpointed] {
+            let trunk = trunk(&model, &batch).unwrap();
+            let d = trunk.rows.ones_like().unwrap();
+            let gradients = trunk.backward(&model, &batch, &d).unwrap();
+            assert!(gradients.iter().flatten().count() > 10);
+            assert!(gradients.iter().flatten().all(|one| !one.track_op()));
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! `[hidden, vocabulary]`. On disk they are separate and `[out, in]`, with Hugging Face's names.
 
 use candle_core::{Device, Result, Tensor, Var};
+use rayon::prelude::*;
 
 use crate::config::Qwen3Config;
 use rlf_random::{Key, Purpose};
@@ -86,6 +87,7 @@ impl Parameter {
         for stored in &self.stored {
             let key = Key::new(seed, Purpose::Weights).named(&stored.name);
             let numbers: Vec<f32> = (0..stored.shape.iter().product::<usize>())
+                .into_par_iter()
                 .map(|index| (key.normal(index as u64) * deviation) as f32)
                 .collect();
             self.copy_into(stored, &numbers, &mut out);

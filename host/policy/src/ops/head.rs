@@ -18,6 +18,9 @@ const CHUNK: usize = 1 << 22;
 /// Maximum number of rows computed at once; more gain nothing.
 const CHUNK_ROWS: usize = 256;
 
+/// Number of logits computed at once on a device with memory of its own: 1 GB. Its products need many rows.
+const DEVICE_CHUNK: usize = 1 << 28;
+
 fn chunk_rows(vocabulary: usize) -> usize {
     (CHUNK / vocabulary).clamp(16, CHUNK_ROWS)
 }
@@ -295,11 +298,23 @@ impl PlainHead<'_> {
         1.0 / self.temperature
     }
 
-    /// ln p `[rows, vocabulary]` of rows `first..first + count`, in candle's operators.
-    fn log_softmax(&self, x: &Tensor, first: usize, count: usize) -> Result<Tensor> {
-        let w = self.w.narrow(1, 0, self.vocabulary)?.contiguous()?;
-        let logits =
-            (x.narrow(0, first, count)?.matmul(&w)? * f64::from(self.inverse_temperature()))?;
+    /// The columns that have logits, `[hidden, vocabulary]`.
+    fn columns(&self) -> Result<Tensor> {
+        self.w.narrow(1, 0, self.vocabulary)?.contiguous()
+    }
+
+    /// Number of rows computed at once.
+    fn chunk_rows(&self) -> usize {
+        if self.w.device().is_cpu() {
+            chunk_rows(self.vocabulary)
+        } else {
+            (DEVICE_CHUNK / self.vocabulary).max(1)
+        }
+    }
+
+    /// ln p `[rows, vocabulary]` of rows `x`, with the weight's `columns`.
+    fn log_softmax(&self, x: &Tensor, columns: &Tensor) -> Result<Tensor> {
+        let logits = (x.matmul(columns)? * f64::from(self.inverse_temperature()))?;
         let shifted = logits.broadcast_sub(&logits.max_keepdim(D::Minus1)?.detach())?;
         shifted.broadcast_sub(&shifted.exp()?.sum_keepdim(D::Minus1)?.log()?)
     }
@@ -308,10 +323,10 @@ impl PlainHead<'_> {
     pub(crate) fn forward(&self, x: &Tensor, targets: &[u32]) -> Result<(Tensor, Tensor)> {
         let rows = x.dim(0)?;
         let (mut log_probs, mut entropies) = (Vec::new(), Vec::new());
-        let at_once = chunk_rows(self.vocabulary);
+        let (w, at_once) = (self.columns()?, self.chunk_rows());
         for first in (0..rows).step_by(at_once) {
             let count = at_once.min(rows - first);
-            let ln_p = self.log_softmax(x, first, count)?;
+            let ln_p = self.log_softmax(&x.narrow(0, first, count)?, &w)?;
             let ids = Tensor::from_slice(&targets[first..first + count], (count, 1), x.device())?;
             log_probs.push(ln_p.gather(&ids, 1)?.squeeze(1)?);
             entropies.push((ln_p.exp()? * &ln_p)?.sum(D::Minus1)?.neg()?);
@@ -328,14 +343,14 @@ impl PlainHead<'_> {
         d_entropy: Option<&Tensor>,
     ) -> Result<(Tensor, Tensor)> {
         let (rows, columns) = (x.dim(0)?, self.w.dim(1)?);
-        let w = self.w.narrow(1, 0, self.vocabulary)?;
-        let at_once = chunk_rows(self.vocabulary);
+        let (w, at_once) = (self.columns()?, self.chunk_rows());
         let scale = f64::from(self.inverse_temperature());
         let mut dx = Vec::new();
         let mut dw: Option<Tensor> = None;
         for first in (0..rows).step_by(at_once) {
             let count = at_once.min(rows - first);
-            let ln_p = self.log_softmax(x, first, count)?;
+            let x = x.narrow(0, first, count)?;
+            let ln_p = self.log_softmax(&x, &w)?;
             let p = ln_p.exp()?;
             let ids = Tensor::from_slice(&targets[first..first + count], (count, 1), x.device())?;
             let g = d_log_probs.narrow(0, first, count)?.unsqueeze(1)?;
@@ -350,7 +365,7 @@ impl PlainHead<'_> {
             }
             let d = (d * scale)?;
             dx.push(d.matmul(&w.t()?)?);
-            let part = x.narrow(0, first, count)?.t()?.matmul(&d)?;
+            let part = x.t()?.matmul(&d)?;
             dw = Some(match dw {
                 Some(sum) => (sum + part)?,
                 None => part,

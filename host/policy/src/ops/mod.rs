@@ -16,6 +16,7 @@ pub mod attention;
 pub(crate) mod attention_backward;
 pub(crate) mod attention_plain;
 mod attention_rows;
+mod by_hand;
 pub mod embedding;
 pub mod head;
 pub mod linear;

@@ -4,6 +4,7 @@
 
 use candle_core::{D, Result, Tensor};
 
+use super::by_hand::with_weight;
 use crate::simd::{self, Kernel, LANES, Lanes};
 
 /// The sum of squares of a row: sixteen chains of multiply-adds, then a fixed tree.
@@ -150,10 +151,28 @@ pub(crate) fn rms_norm_backward_into(
 }
 
 /// The twin of [`rms_norm_into`] in candle's operators, for x `[.., width]` and w `[width]`.
+///
+/// With n = x / rms(x) and g = dy w, its gradients are dx = (g - n mean(g n)) / rms(x) and dw = sum of dy n over rows.
 pub(crate) fn plain_rms_norm(x: &Tensor, w: &Tensor, eps: f32) -> Result<Tensor> {
-    let mean = x.sqr()?.mean_keepdim(D::Minus1)?;
-    x.broadcast_div(&(mean + f64::from(eps))?.sqrt()?)?
-        .broadcast_mul(w)
+    let width = w.dim(0)?;
+    let shape = x.shape().clone();
+    let rows = x.elem_count() / width;
+    let x = x.reshape((rows, width))?;
+    let (values, weight) = (x.detach(), w.detach());
+    let mean = values.sqr()?.mean_keepdim(D::Minus1)?;
+    let rms = (mean + f64::from(eps))?.sqrt()?;
+    let normed = values.broadcast_div(&rms)?;
+    let y = normed.broadcast_mul(&weight)?;
+    let y = with_weight(&x, w, y, move |_, dy| {
+        let g = dy.broadcast_mul(&weight)?;
+        let pull = (&g * &normed)?.mean_keepdim(D::Minus1)?;
+        let dx = (g - normed.broadcast_mul(&pull)?)?.broadcast_div(&rms)?;
+        // A product with ones adds up rows much faster than candle's sum does.
+        let ones = Tensor::ones((1, rows), dy.dtype(), dy.device())?;
+        let dw = ones.matmul(&(dy * &normed)?)?.squeeze(0)?;
+        Ok((dx, Some(dw)))
+    })?;
+    y.reshape(shape)
 }
 
 #[cfg(test)]

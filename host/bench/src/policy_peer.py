@@ -1,0 +1,83 @@
+"""Trains and decodes a model of a given shape in transformers, and prints tokens per second.
+
+    python policy_peer.py WORKLOAD
+
+WORKLOAD is a JSON object: see `Workload` in policy.rs. The answer is a JSON object: for every number format, the figures
+in the order of the benchmark, training first.
+"""
+
+import json
+import sys
+import time
+
+import torch
+import transformers
+
+workload = json.loads(sys.argv[1])
+device = workload["device"]
+
+
+def seconds(work):
+    """The seconds of the fastest call until the time is over."""
+    work()
+    best, start = float("inf"), time.monotonic()
+    while True:
+        before = time.monotonic()
+        work()
+        if device != "cpu":
+            torch.cuda.synchronize()
+        now = time.monotonic()
+        best = min(best, now - before)
+        if now - start > workload["seconds"]:
+            return best
+
+
+def tokens(rows, length):
+    # 0 and 1 are the padding and the end.
+    return torch.randint(2, workload["config"]["vocab_size"], (rows, length), device=device)
+
+
+def training(model):
+    rows, length = workload["sequences"], workload["length"]
+    texts = tokens(rows, length)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+    at_once = max(1, workload["micro_batch_tokens"] // length)
+    targets = rows * (length - 1)
+
+    def step():
+        for batch in texts.split(at_once):
+            logits = model(batch, use_cache=False).logits[:, :-1].float()
+            loss = torch.nn.functional.cross_entropy(
+                logits.flatten(0, 1), batch[:, 1:].flatten(), reduction="sum"
+            )
+            (loss / targets).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    model.train()
+    if workload["checkpointing"]:
+        model.gradient_checkpointing_enable()
+    return rows * length / seconds(step)
+
+
+def decoding(model, batch):
+    new = workload["new_tokens"]
+    prompts = tokens(batch, workload["prompt"])
+    config = transformers.GenerationConfig(
+        do_sample=True, top_k=0, min_new_tokens=new, max_new_tokens=new, pad_token_id=0, eos_token_id=1
+    )
+    model.eval()
+    model.gradient_checkpointing_disable()
+    return batch * new / seconds(lambda: model.generate(prompts, generation_config=config))
+
+
+figures = {}
+for name in workload["formats"]:
+    torch.manual_seed(0)
+    config = transformers.Qwen3Config(**workload["config"])
+    model = transformers.Qwen3ForCausalLM(config).to(device, getattr(torch, name))
+    figures[name] = [training(model)]
+    figures[name] += [decoding(model, batch) for batch in workload["decode_batches"]]
+    del model
+print(json.dumps(figures))
