@@ -5,8 +5,8 @@
 //! that its option names. `cargo xtask plugins` and all other commands keep that choice. Without one they take the
 //! portable build, which takes seconds.
 //!
-//! The Python with numpy and similar packages, `plugins/python-science`, is a plugin of its own. It is built only if somebody asks for
-//! it with `cargo xtask science`, and kept up to date from then on.
+//! The Python with numpy and similar packages, `plugins/python-science`, is a plugin of its own. It is built only if
+//! somebody asks for it with `cargo xtask science`, and kept up to date from then on.
 
 mod componentize;
 mod native;

@@ -99,7 +99,7 @@ impl Redactor {
                         .into_iter()
                         .map(|(range, secret)| (plain.source(&range), secret)),
                 );
-                finds.extend(self.find_behind_marks(&bytes, mark, unescape));
+                finds.extend(self.find_inside_escapes(&bytes, mark, unescape));
             }
         }
         if finds.is_empty() {
@@ -125,12 +125,13 @@ impl Redactor {
         String::from_utf8_lossy(&self.redact(bytes.to_vec())).into_owned()
     }
 
-    /// Finds secrets that begin right after an escape's first byte, or within an escape. Unescaping takes their first
-    /// characters for those of the escape: `%` before the secret `0a..`.
-    fn find_behind_marks(&self, bytes: &[u8], mark: u8, unescape: Unescape) -> Vec<Find> {
+    /// Finds secrets that begin inside an escape. Unescaping takes their first characters for those of the escape: `%`
+    /// before the secret `0a..`.
+    fn find_inside_escapes(&self, bytes: &[u8], mark: u8, unescape: Unescape) -> Vec<Find> {
         let mut finds = Vec::new();
         let marks = (0..bytes.len()).filter(|at| bytes[*at] == mark);
-        for start in marks.flat_map(|at| at + 1..at + MAX_ESCAPE) {
+        let escapes = marks.filter_map(|at| Some((at, unescape(&bytes[at..])?.1)));
+        for start in escapes.flat_map(|(at, length)| at + 1..at + length) {
             for (number, secret) in self.secrets.iter().enumerate() {
                 if let Some(end) = spelled_end(bytes, start, secret, unescape) {
                     finds.push((start..end, number));
@@ -178,9 +179,6 @@ type Unescape = fn(&[u8]) -> Option<(u8, usize)>;
 
 /// The escapes of URLs and forms, and of JSON, by their first byte.
 const ESCAPES: [(u8, Unescape); 2] = [(b'%', percent), (b'\\', backslash)];
-
-/// Maximum number of bytes of an escape.
-const MAX_ESCAPE: usize = 6;
 
 /// The end of a secret that begins at `start`, each of its characters as it is or escaped. `None` if it is not there.
 fn spelled_end(bytes: &[u8], start: usize, secret: &[u8], unescape: Unescape) -> Option<usize> {

@@ -21,7 +21,7 @@ const NAME: &str = "rlf:plugin";
 /// Maximum size of the contents, in bytes. Parsed, they take many times as much.
 const MAX_BYTES: usize = 8 << 20;
 
-/// What a plugin consists of besides its component. In a bundle, it is attached to the component.
+/// The parts of a plugin besides its component. In a bundle, they are attached to the component.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Contents {

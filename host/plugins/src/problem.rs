@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 /// The cure for a missing plugin of ours.
 pub(crate) const BUILD_SHIPPED: &str = "`cargo xtask plugins` builds those that ship with rlf-host";
 
-/// What reports write in place of a plugin's name for a whole directory. No plugin can have this name.
+/// Stands in reports for the name of a plugin, if a problem is one of a whole directory. No plugin can have this name.
 const DIRECTORY: &str = "*";
 
 /// The kind of a problem, for programs.

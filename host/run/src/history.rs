@@ -33,11 +33,11 @@ impl RunHistory {
     pub fn read(run: &Path) -> Result<Self, RunFailure> {
         let metrics = metrics_path(run);
         SavedRunError::unless_run(run, &metrics)?;
-        let mut lines: Vec<Map<_, _>> = json_lines(&metrics)?;
+        let mut lines: Vec<Map<_, _>> = json_lines(&metrics, usize::MAX)?;
         // The control's evaluations are shown beside the run's own.
         let control = metrics_path(&control_path(run));
         if control.exists() {
-            let mut evaluations: Vec<Map<_, _>> = json_lines(&control)?;
+            let mut evaluations: Vec<Map<_, _>> = json_lines(&control, usize::MAX)?;
             evaluations.retain(|line| line.contains_key(names::MOMENT));
             lines.append(&mut evaluations);
         }
@@ -112,20 +112,19 @@ impl RunHistory {
 fn trajectories(run: &Path) -> Result<Vec<Value>, RunFailure> {
     let mut kept = Vec::new();
     for (_, _, file) in trajectory_files(run)?.iter().rev() {
-        kept.append(&mut json_lines(file)?);
-        if kept.len() >= MAX_TRAJECTORIES {
+        if kept.len() == MAX_TRAJECTORIES {
             break;
         }
+        kept.append(&mut json_lines(file, MAX_TRAJECTORIES - kept.len())?);
     }
-    kept.truncate(MAX_TRAJECTORIES);
     Ok(kept)
 }
 
 /// The lines of a file of a run. The error of a line that is not JSON has its number.
-fn json_lines<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>, RunFailure> {
+fn json_lines<T: DeserializeOwned>(file: &Path, count: usize) -> Result<Vec<T>, RunFailure> {
     let text = std::fs::read_to_string(file)
         .map_err(RunFailure::io(format!("cannot read {}", file.display())))?;
-    let lines = text.lines().enumerate().map(|(index, line)| {
+    let lines = text.lines().take(count).enumerate().map(|(index, line)| {
         serde_json::from_str(line).map_err(|source| SavedRunError::Line {
             path: file.to_owned(),
             line: index + 1,

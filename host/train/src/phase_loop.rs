@@ -1,4 +1,4 @@
-//! What both training loops do around their updates: where a phase begins, when it is saved, and the reference policy.
+//! The frame of both training loops: where a phase begins, when it is saved, and the reference policy.
 
 use futures_util::FutureExt;
 use rlf_policy::{AdamW, Model, OptimizerConfig};

@@ -60,7 +60,7 @@ pub struct Resumed {
     pub run: RunDirectory,
     /// The checkpoint to which it was cut back. None if it begins at its start.
     pub checkpoint: Option<Checkpoint>,
-    /// What the user should know although the run continues: allowed changes, another machine, hashes that are missing.
+    /// Messages for the user, although the run continues: allowed changes, another machine, missing hashes.
     pub warnings: Vec<String>,
 }
 

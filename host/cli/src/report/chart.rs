@@ -100,3 +100,14 @@ fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
         (low - margin, high + margin)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_have_no_digits_of_the_binary_form() {
+        let labels = [0.1 + 0.2, -0.000_1, 1200.0, 0.0].map(|value| axis_label(&value));
+        assert_eq!(labels, ["0.3", "-0.0001", "1200", "0"]);
+    }
+}
