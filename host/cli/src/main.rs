@@ -110,7 +110,7 @@ fn main() -> ExitCode {
             eprintln!(
                 "{} {}",
                 console::style("error:").red().bold().for_stderr(),
-                error_text(&error)
+                display::printable(&error_text(&error))
             );
             failure
         }

@@ -29,10 +29,10 @@
 mod bounded;
 mod lock;
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 
 pub use bounded::{MAX_TEXT_BYTES, read, read_text};
@@ -46,6 +46,22 @@ pub const PARTIAL: &str = ".writing-";
 pub fn is_partial(path: &Path) -> bool {
     path.file_name()
         .is_some_and(|name| name.as_encoded_bytes().starts_with(PARTIAL.as_bytes()))
+}
+
+/// Deletes the files in a folder that an earlier process did not finish. The folder may be missing. Call this only where
+/// no other process writes.
+pub fn remove_partial(folder: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if is_partial(&entry.path()) && entry.file_type()?.is_file() {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// True if a folder does not exist or holds nothing of value: only its lock, and files that were never finished.
@@ -117,10 +133,12 @@ fn replace(
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
+    // With `make_in`, an error does not name the temporary file, which says nothing to a user.
+    let mut create = OpenOptions::new();
+    create.write(true).create_new(true).mode(0o666);
     let mut beside = tempfile::Builder::new()
         .prefix(PARTIAL)
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder)?;
+        .make_in(folder, |path| create.open(path))?;
     let mut out = BufWriter::new(beside.as_file_mut());
     fill(&mut out)?;
     out.flush()?;
@@ -140,7 +158,8 @@ fn replace(
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{FileTypeExt, symlink};
+    use std::fs::Permissions;
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
     use std::path::PathBuf;
     use std::thread;
 
@@ -185,6 +204,26 @@ mod tests {
         assert_eq!(error.to_string(), "no more");
         assert_eq!(fs::read(&file).unwrap(), b"old");
         assert_eq!(names(folder.path()), ["a"]);
+    }
+
+    #[test]
+    fn an_error_does_not_name_the_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = write(&folder.path().join("missing/a"), b"").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(!error.to_string().contains(PARTIAL), "{error}");
+    }
+
+    #[test]
+    fn half_written_files_of_an_earlier_process_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", &format!("{PARTIAL}b")] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        fs::create_dir(folder.path().join(format!("{PARTIAL}c"))).unwrap();
+        remove_partial(folder.path()).unwrap();
+        assert_eq!(names(folder.path()), [&format!("{PARTIAL}c"), "a"]);
+        remove_partial(&folder.path().join("missing")).unwrap();
     }
 
     #[test]

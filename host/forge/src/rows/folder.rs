@@ -92,6 +92,7 @@ pub fn begin(
         LockError::Held { .. } => RowsError::InUse(folder.to_owned()),
         LockError::Io(source) => RowsError::write(&folder.join(LOCK_FILE), source),
     })?;
+    rlf_files::remove_partial(folder).map_err(|source| RowsError::write(folder, source))?;
     let manifest = Manifest::new(input, options);
     match read(folder)? {
         Some(before) if before == manifest => return Ok(lock),

@@ -168,11 +168,7 @@ impl Folder {
         })?;
         let rows = Format::ALL.map(|format| self.0.join(format.as_str()));
         for folder in [self.0.clone(), self.environments()].iter().chain(&rows) {
-            for path in entries(folder)? {
-                if rlf_files::is_partial(&path) {
-                    remove(fs::remove_file(&path), &path)?;
-                }
-            }
+            rlf_files::remove_partial(folder).map_err(FileError::io(folder))?;
         }
         Ok(lock)
     }
