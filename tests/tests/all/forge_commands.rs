@@ -55,6 +55,20 @@ fn an_environment_in_python_is_verified_the_same_way() {
     assert!(played["calls"].as_u64() > Some(100), "{report}");
 }
 
+#[test]
+fn environments_of_another_seed_do_not_replace_a_record() {
+    let host = Host::new();
+    let folder = composed(&host);
+    let output = folder.path().to_str().expect("a plain name");
+    let record = folder.path().join("composed.jsonl");
+    let before = fs::read(&record).expect("a record");
+    let other = [
+        "env", "compose", "--seed", "9", "--count", "2", "--output", output,
+    ];
+    run(&host, "forge", &other, "").refused_with(&["composed.jsonl", "--seed 0", "--output"]);
+    assert_eq!(fs::read(&record).expect("a record"), before);
+}
+
 /// An environment whose call needs longer than the operator's deadline, and less CPU time than its limit.
 const SLOW: &str = r"
 from mcp.server.fastmcp import FastMCP

@@ -105,6 +105,12 @@ impl Findings {
         found.times += 1;
     }
 
+    /// The number of findings of a kind at a place.
+    pub(super) fn times(&self, kind: FindingKind, place: &str) -> usize {
+        let found = self.found.get(&(kind, place.to_owned()));
+        found.map_or(0, |found| found.times)
+    }
+
     pub(super) fn into_list(self) -> Vec<Finding> {
         self.found.into_values().collect()
     }

@@ -17,6 +17,8 @@ use super::report::{FindingKind, Findings, OperationReport};
 
 /// Calls between two snapshots.
 const SNAPSHOT_EVERY: usize = 20;
+/// Maximum number of calls of a tool that break the environment. Each can take the whole time of a call.
+const MAX_BREAKS: usize = 3;
 /// Minimum length of the texts of the state that no description may contain, in characters.
 const SHORTEST_SECRET: usize = 6;
 
@@ -134,7 +136,7 @@ impl Walk<'_> {
     /// Chooses any tool, or half of the time one of those that succeeded least often.
     fn choose<'t>(&self, tools: &'t [ToolDefinition], key: Key) -> &'t ToolDefinition {
         let any = &tools[key.below(0, tools.len() as u64) as usize];
-        if key.below(1, 2) == 0 {
+        if key.below(1, 2) == 0 && !self.breaks_often(any) {
             return any;
         }
         let succeeded = |tool: &&ToolDefinition| {
@@ -142,7 +144,12 @@ impl Walk<'_> {
                 .get(&tool.name)
                 .map_or(0, |report| report.succeeded)
         };
-        tools.iter().min_by_key(succeeded).unwrap_or(any)
+        let tools = tools.iter().filter(|tool| !self.breaks_often(tool));
+        tools.min_by_key(succeeded).unwrap_or(any)
+    }
+
+    fn breaks_often(&self, tool: &ToolDefinition) -> bool {
+        self.findings.times(FindingKind::Breaks, &tool.name) >= MAX_BREAKS
     }
 
     async fn step(
@@ -152,7 +159,7 @@ impl Walk<'_> {
         arguments: Map<String, Value>,
         fits: bool,
     ) {
-        if session.is_terminated() || session.lost().is_some() {
+        if session.is_terminated() || session.lost().is_some() || self.breaks_often(tool) {
             return;
         }
         let before = session.state().await.ok();

@@ -27,6 +27,8 @@ pub(super) fn run(
 ) -> anyhow::Result<ExitCode> {
     fs::create_dir_all(output)
         .with_context(|| format!("cannot make the folder {}", output.display()))?;
+    let record = output.join(RECORD);
+    refuse_other_seed(&record, seed)?;
     let bar = progress_bar(count);
     let mut kept = 0;
     let composition = compose_with(seed, count, vocabulary, |environment| {
@@ -37,7 +39,6 @@ pub(super) fn run(
     });
     bar.finish_and_clear();
     let composition = composition?;
-    let record = output.join(RECORD);
     rlf_files::write(&record, lines(&composition, seed).as_bytes())
         .with_context(|| format!("cannot write {}", record.display()))?;
 
@@ -58,6 +59,25 @@ pub(super) fn run(
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a folder whose record is of another seed, because the record would be replaced.
+fn refuse_other_seed(record: &Path, seed: u64) -> anyhow::Result<()> {
+    let text = match fs::read_to_string(record) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        text => text.with_context(|| format!("cannot read {}", record.display()))?,
+    };
+    let line: Option<Value> = text
+        .lines()
+        .next()
+        .and_then(|line| rlf_json::from_str(line).ok());
+    match line.and_then(|line| line["seed"].as_u64()) {
+        Some(other) if other != seed => bail!(
+            "{} is of --seed {other}; name another folder with --output for seed {seed}, or move this one away",
+            record.display()
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Writes an environment. Returns false if the same file is there already. A file with other contents is never

@@ -60,7 +60,7 @@ pub(super) fn run(options: &GroupOptions, settings: &ForgeVerify) -> anyhow::Res
                 }
                 verdict
             }
-            Err(unserved) => Verdict::failed(&playable.file, &unserved.into()),
+            Err(error) => Verdict::failed(&playable.file, &error),
         };
         verdicts.add(playable.place, verdict);
         anyhow::Ok(())

@@ -287,21 +287,20 @@ impl Observer<'_> {
 
     /// Chooses any tool, or half of the time one of those that succeeded least often.
     fn choose(&self, key: Key) -> Option<&ToolDefinition> {
-        let succeeded = |definition: &&ToolDefinition| {
-            let evidence = self.evidence.get(&definition.name);
-            evidence.map_or(0, |evidence| evidence.succeeded)
-        };
+        let evidence = |one: &ToolDefinition| self.evidence.get(&one.name);
+        let succeeded = |one: &&ToolDefinition| evidence(one).map_or(0, |found| found.succeeded);
+        // A tool that broke is left out of tasks, and each call of it can take the whole time of a call.
+        let usable = |one: &&ToolDefinition| evidence(one).is_none_or(|found| !found.broke);
+        let mut tools: Vec<&ToolDefinition> = self.definitions.iter().filter(usable).collect();
         if key.below(2, 2) == 0 {
-            let least = self.definitions.iter().map(|one| succeeded(&one)).min()?;
-            let rare: Vec<&ToolDefinition> = self
-                .definitions
-                .iter()
-                .filter(|one| succeeded(one) == least)
-                .collect();
-            return rare.get(key.below(3, rare.len() as u64) as usize).copied();
+            let least = tools.iter().map(succeeded).min()?;
+            tools.retain(|one| succeeded(one) == least);
+            return tools
+                .get(key.below(3, tools.len() as u64) as usize)
+                .copied();
         }
-        let count = self.definitions.len().max(1) as u64;
-        self.definitions.get(key.below(4, count) as usize)
+        let count = tools.len().max(1) as u64;
+        tools.get(key.below(4, count) as usize).copied()
     }
 
     /// The record of what was observed, with the tools that can be used.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use anyhow::Context;
-use rlf_forge::verify::{Record, Report, Unserved, verify_program};
+use rlf_forge::verify::{Record, Report, verify_program};
 use rlf_specification::{Checked, Finding, Format, Program, check_text};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -116,17 +116,29 @@ impl Player<'_> {
     pub(super) fn play(
         &self,
         playables: Vec<Playable>,
-        mut done: impl FnMut(Playable, Result<Report, Unserved>) -> anyhow::Result<()>,
+        mut done: impl FnMut(Playable, anyhow::Result<Report>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         if playables.is_empty() {
             return Ok(());
         }
         let runtime = crate::commands::runtime()?;
-        for batch in self.batches(playables) {
+        let mut batches = self.batches(playables);
+        batches.reverse();
+        while let Some(mut batch) = batches.pop() {
             let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
             let path = bound(&batch, folder.path())?;
-            let found = find(self.added, self.operator, &path, &PluginBindings::NONE)?;
-            runtime.block_on(self.at_once(Arc::new(found), batch, &mut done))?;
+            match find(self.added, self.operator, &path, &PluginBindings::NONE) {
+                Ok(found) => runtime.block_on(self.at_once(Arc::new(found), batch, &mut done))?,
+                // One of them stops the plugin. Alone, it takes no verdict away from the others.
+                Err(_) if batch.len() > 1 => {
+                    batches.extend(batch.into_iter().map(|one| vec![one]));
+                }
+                Err(error) => {
+                    if let Some(one) = batch.pop() {
+                        done(one, Err(error))?;
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -155,7 +167,7 @@ impl Player<'_> {
         &self,
         found: Arc<Found>,
         batch: Vec<Playable>,
-        done: &mut impl FnMut(Playable, Result<Report, Unserved>) -> anyhow::Result<()>,
+        done: &mut impl FnMut(Playable, anyhow::Result<Report>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let processors = || available_parallelism().map_or(1, usize::from);
         let jobs = self.settings.jobs.unwrap_or_else(processors);
@@ -175,7 +187,7 @@ impl Player<'_> {
         }
         while let Some(played) = playing.join_next().await {
             let (playable, report) = played.context("a verification broke off")?;
-            done(playable, report)?;
+            done(playable, report.map_err(Into::into))?;
         }
         Ok(())
     }
