@@ -80,6 +80,12 @@ pub async fn make_rows(
     }
     fs::create_dir_all(output).map_err(|source| RowsError::write(output, source))?;
     let mut candidates = first_candidates(options.count);
+    // An earlier run may have needed more.
+    let made = artefact::raw_lines(&artefact::file(output, Stage::Decompose));
+    let made = made.map_or(0, Iterator::count);
+    if Stages::new(input, options, output, made).has_made(Stage::Decompose) {
+        candidates = candidates.max(made);
+    }
     let mut known = None;
     for _ in 0..MAX_ROUNDS {
         let stages = Stages::new(input, options, output, candidates);

@@ -76,9 +76,19 @@ impl<'a> Stages<'a> {
         artefact::file(self.output, stage)
     }
 
+    fn header(&self, stage: Stage) -> Result<Header, RowsError> {
+        Ok(Header::new(stage.artefact(), self.key(stage)?))
+    }
+
+    /// True if these stages have made the artefact already.
+    pub(super) fn has_made(&self, stage: Stage) -> bool {
+        let header = self.header(stage).ok();
+        header.is_some() && artefact::header(&self.file(stage)) == header
+    }
+
     /// Makes an artefact, unless it is there already. Returns whether it was there.
     pub(super) async fn make(&self, stage: Stage, again: bool) -> Result<bool, RowsError> {
-        let header = Header::new(stage.artefact(), self.key(stage)?);
+        let header = self.header(stage)?;
         let path = self.file(stage);
         if !again && artefact::header(&path).as_ref() == Some(&header) {
             return Ok(true);
