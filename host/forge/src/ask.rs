@@ -184,6 +184,16 @@ impl Asker<'_> {
         question: &'q Question,
         accept: impl Fn(&str) -> Result<T, Unusable> + Send + Sync + 'q,
     ) -> BoxFuture<'q, Result<T, AskError>> {
+        self.text_within(question, self.attempts, accept)
+    }
+
+    /// Like [`Self::text`], with another maximum number of new answers.
+    pub fn text_within<'q, T: Send + 'q>(
+        &'q self,
+        question: &'q Question,
+        attempts: u32,
+        accept: impl Fn(&str) -> Result<T, Unusable> + Send + Sync + 'q,
+    ) -> BoxFuture<'q, Result<T, AskError>> {
         Box::pin(async move {
             let mut asked = question.clone();
             let mut fresh = 0;
@@ -207,7 +217,7 @@ impl Asker<'_> {
                     Err(why) => why,
                 };
                 self.observer.refused(&question.stage, &why);
-                if fresh >= self.attempts.max(1) {
+                if fresh >= attempts.max(1) {
                     return Err(AskError::Unusable {
                         stage: question.stage.clone(),
                         attempts: attempt,

@@ -304,10 +304,15 @@ impl Rewriter<'_> {
                 *last.lock().unwrap_or_else(PoisonError::into_inner) = first.clone();
             }
         };
+        // Texts that the checks refuse and texts from which the model cannot solve the task count alike.
+        let most = self.options.rounds + 1;
+        let asked = AtomicU32::new(0);
         let mut round = 0;
         loop {
+            let left = most.saturating_sub(asked.load(Ordering::Relaxed));
             let (answer, rewritten) = {
-                let accepted = running.asker.text(&question, |answer| {
+                let accepted = running.asker.text_within(&question, left, |answer| {
+                    asked.fetch_add(1, Ordering::Relaxed);
                     let texts = Reworded::read(answer);
                     let found = texts.and_then(|texts| accept(self.maker, &graph, task, &texts));
                     found
@@ -331,7 +336,7 @@ impl Rewriter<'_> {
             remember(std::slice::from_ref(&fault));
             let why = Unusable::new(listed(&[fault]));
             round += 1;
-            if round > self.options.rounds {
+            if asked.load(Ordering::Relaxed) >= most {
                 return Ok(Err(why));
             }
             question = again(&question, round, &answer, &why);

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rlf_dialogue::split::Split;
+use rlf_forge::graph::ValueType;
 use rlf_forge::sampling::Strategy;
 use rlf_forge::tasks::record::{Implicit, Origin, Unseen};
+use rlf_forge::tasks::request::Mention;
 use rlf_forge::tasks::{Maker, Statistics, TaskOptions, TaskRecord};
+use serde_json::Value;
 
 use super::{composed, examples, made, options};
 
@@ -245,4 +248,44 @@ fn random_walks_are_sampled_beside_topology() {
         .filter(|one| one.reason.as_str() == "invalid-chain")
         .count();
     assert!(invalid > 20, "{invalid}");
+}
+
+#[test]
+fn the_same_entity_is_the_last_one_that_was_named_or_made() {
+    let suite = composed(40);
+    let wanted = TaskOptions {
+        refine: 1.0,
+        ..options(400)
+    };
+    let mut references = 0;
+    for task in &made(&suite, &wanted).tasks {
+        let requests = task.turns.iter().flat_map(|turn| &turn.requests);
+        let requested = calls(task).filter(|call| call.requested);
+        // The key that each kind of entity was last named or made with.
+        let mut last: BTreeMap<&str, &Value> = BTreeMap::new();
+        for (request, call) in requests.zip(requested) {
+            for (parameter, mention) in &request.arguments {
+                if let Mention::Same { entity, .. } = mention {
+                    references += 1;
+                    let key = Some(&call.arguments[parameter]);
+                    assert_eq!(last.get(entity.as_str()).copied(), key, "{}", task.id);
+                }
+            }
+            for (parameter, value) in &call.arguments {
+                let input = suite.input(&call.tool, parameter).unwrap();
+                if let ValueType::Key(entity) = &input.kind {
+                    last.insert(entity, value);
+                }
+            }
+            let outputs = &suite.tool(&call.tool).unwrap().outputs;
+            for output in outputs.iter().filter(|_| !suite.is_read_only(&call.tool)) {
+                if let (ValueType::Key(entity), Some(key)) =
+                    (&output.kind, call.result.get(&output.name))
+                {
+                    last.insert(entity, key);
+                }
+            }
+        }
+    }
+    assert!(references > 100, "{references}");
 }

@@ -563,6 +563,34 @@ async fn a_text_is_kept_if_the_model_solves_it_and_refused_if_it_does_not() {
 }
 
 #[tokio::test]
+async fn refused_and_unsolved_texts_count_towards_the_same_rounds() {
+    let suite = examples();
+    let mut tasks = made(&suite, &options(6)).tasks;
+    let how = RewriteOptions {
+        attempts: 1,
+        rounds: 2,
+        ..limits()
+    };
+    let is_solver = |messages: &[ChatMessage]| messages[0].content.contains("You are an assistant");
+    // The first text has a wrong form. No task can be solved from the others.
+    let model = Scripted::new(move |messages| {
+        if is_solver(messages) {
+            Act::Says("I cannot.".to_owned())
+        } else if messages.len() == 2 {
+            Act::Says("no JSON".to_owned())
+        } else {
+            good(messages)
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let report = rewrite(&suite, &mut tasks, &model, how, folder.path()).await;
+    assert_eq!(report.refused.get("unsolved"), Some(&6), "{report:?}");
+    let texts = model.asked();
+    let texts = texts.iter().filter(|asked| !is_solver(asked));
+    assert_eq!(texts.count(), 6 * 3);
+}
+
+#[tokio::test]
 async fn an_estimate_is_near_what_is_asked() {
     let suite = examples();
     let options = options(10);

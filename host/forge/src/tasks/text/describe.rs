@@ -37,6 +37,7 @@ pub(super) fn requests(
         ),
         now: 0,
         told: Vec::new(),
+        heard: Vec::new(),
         implicit: Vec::new(),
     };
     let mut turns = Vec::new();
@@ -80,6 +81,8 @@ struct Teller<'a> {
     now: usize,
     /// The entities that requests named so far, in order.
     told: Vec<Named>,
+    /// Kind and key of every entity that was mentioned or made so far, in order: also those by which others are described.
+    heard: Vec<(String, Value)>,
     /// The refinements of the turn so far.
     implicit: Vec<Implicit>,
 }
@@ -100,6 +103,7 @@ impl Teller<'_> {
             joined: false,
         };
         let mut named = Vec::new();
+        let before = self.heard.len();
         for (parameter, value) in &planned.arguments {
             let mention = self.argument(call, parameter)?;
             if let Some(entity) = mention.entity() {
@@ -112,9 +116,55 @@ impl Teller<'_> {
             }
             request.arguments.insert(parameter.clone(), mention);
         }
+        self.be_clear(call, &mut request, before)?;
         self.given_by_state(call, &mut request);
+        let keys = named.iter();
+        self.heard
+            .extend(keys.map(|named| (named.entity.clone(), named.key.clone())));
         self.told.extend(named);
+        self.hear_made(call);
         Ok(request)
+    }
+
+    /// Describes what the request calls "the same member" if its other words name another member. They are those heard
+    /// since `before`.
+    fn be_clear(
+        &mut self,
+        call: usize,
+        request: &mut Request,
+        before: usize,
+    ) -> Result<(), Rejection> {
+        let planned = &self.calls[call];
+        for (parameter, value) in &planned.arguments {
+            let Some(Mention::Same { entity, .. }) = request.arguments.get(parameter) else {
+                continue;
+            };
+            let mut heard = self.heard[before..].iter();
+            let is_unclear = heard.any(|(one, key)| one == entity && key != value);
+            if let (true, Some(ArgumentSource::Call { call, item, field })) =
+                (is_unclear, planned.sources.get(parameter))
+            {
+                let entity = entity.clone();
+                let described = self.described(*call, *item, field, entity, 0)?;
+                let mention = Mention::Described(described);
+                request.arguments.insert(parameter.clone(), mention);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the entities that a call makes.
+    fn hear_made(&mut self, call: usize) {
+        let call = &self.calls[call];
+        let tool = self.maker.suite.tool(&call.tool);
+        let outputs = tool.filter(|_| !self.maker.suite.is_read_only(&call.tool));
+        for output in outputs.map_or(&[][..], |tool| &tool.outputs) {
+            if let (ValueType::Key(entity), Some(key)) =
+                (&output.kind, call.result.get(&output.name))
+            {
+                self.heard.push((entity.clone(), key.clone()));
+            }
+        }
     }
 
     fn kind(&self, call: usize, parameter: &str) -> Option<&ValueType> {
@@ -143,7 +193,11 @@ impl Teller<'_> {
         let known = self.calls[source..call]
             .iter()
             .any(|between| between.requested);
-        let same = last.filter(|told| told.key == *value && alone && known);
+        // An entity that described another one may have been mentioned since then.
+        let mut heard = self.heard.iter().rev();
+        let heard = heard.find(|(one, _)| *one == entity);
+        let is_last = heard.is_none_or(|(_, key)| key == value);
+        let same = last.filter(|told| told.key == *value && alone && known && is_last);
         let same = same.map(|told| (told.request, told.parameter.clone()));
         if let Some((request, parameter)) = same
             && self.refinement.applies()
@@ -224,13 +278,15 @@ impl Teller<'_> {
                 Rejection::new(Reason::Ambiguous, format!("{}: {alike}", call.tool))
             })?;
         self.implicit.extend(told);
-        let through = tool
-            .and_then(own_key)
-            .filter(|own| own.field != field)
-            .map(|own| Through {
-                entity: own.entity.to_owned(),
-                field: field.to_owned(),
-            });
+        let own = tool.and_then(own_key).filter(|own| own.field != field);
+        if let Some(own) = own {
+            let key = this[own.field].clone();
+            self.heard.push((own.entity.to_owned(), key));
+        }
+        let through = own.map(|own| Through {
+            entity: own.entity.to_owned(),
+            field: field.to_owned(),
+        });
         Ok(Description {
             entity,
             through,
@@ -262,6 +318,7 @@ impl Teller<'_> {
                             depth + 1,
                         )?)
                     };
+                    self.heard.push((entity.clone(), value.clone()));
                     facts.push(Fact::Of {
                         parameter: parameter.clone(),
                         entity,
