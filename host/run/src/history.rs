@@ -120,7 +120,7 @@ fn trajectories(run: &Path) -> Result<Vec<Value>, RunFailure> {
     Ok(kept)
 }
 
-/// The lines of a file of a run. The error of a line that is not JSON has its number.
+/// The first `count` lines of a file of a run. The error of a line that is not JSON has its number.
 fn json_lines<T: DeserializeOwned>(file: &Path, count: usize) -> Result<Vec<T>, RunFailure> {
     let text = std::fs::read_to_string(file)
         .map_err(RunFailure::io(format!("cannot read {}", file.display())))?;

@@ -75,14 +75,11 @@ from mcp.server.fastmcp import FastMCP
 
 
 class Slow:
-    def __init__(self):
-        self.count = 0
-
     def load_scenario(self, scenario):
-        self.count = scenario.get('count', 0)
+        pass
 
     def save_scenario(self):
-        return {'count': self.count}
+        return {}
 
 
 api = Slow()
@@ -105,7 +102,7 @@ fn a_machine_that_is_too_busy_says_nothing_about_an_environment() {
     let environment = write("Slow.py", SLOW);
     let config = write(
         "operator.toml",
-        "[plugins.Slow]\nretries = 0\n[plugins.Slow.programs]\ntime_ms = 60_000\ndeadline_ms = 2_000\n",
+        "[plugins.Slow]\nretries = 0\n[plugins.Slow.programs]\ntime_ms = 60_000\ndeadline_ms = 4_000\n",
     );
     let verify = [
         "env",

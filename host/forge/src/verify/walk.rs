@@ -133,7 +133,7 @@ impl Walk<'_> {
         plan
     }
 
-    /// Chooses any tool, or half of the time one of those that succeeded least often.
+    /// Chooses any tool, or half of the time one of those that succeeded least often. Tools that break often are left out.
     fn choose<'t>(&self, tools: &'t [ToolDefinition], key: Key) -> &'t ToolDefinition {
         let any = &tools[key.below(0, tools.len() as u64) as usize];
         if key.below(1, 2) == 0 && !self.breaks_often(any) {
