@@ -50,8 +50,13 @@ pub(crate) fn append<T: Serialize>(
     for value in values {
         write(&mut text, &value)?;
     }
+    append_text(path, &text)
+}
+
+/// Appends whole lines in a single write. The file is created if it does not exist.
+pub(crate) fn append_text(path: &Path, lines: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-    file.write_all(&text)
+    file.write_all(lines)
 }
 
 /// Writes one line.

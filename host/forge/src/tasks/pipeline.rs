@@ -19,7 +19,7 @@ use super::make::{Candidate, Maker, Trajectory};
 use super::record::TaskRecord;
 use super::rejection::{Reason, Rejected, Rejection, Stage};
 use super::replay::Divergence;
-use super::stage_file::StageFile;
+use super::stage_file::{FileError, Hashes, StageFile};
 use super::text::{Query, Templates, query};
 use crate::graph::GraphError;
 
@@ -85,16 +85,7 @@ pub fn make_in_words(
     words: Option<&mut WordsOf<'_>>,
     mut progress: impl FnMut(Progress),
 ) -> Result<Made, PipelineError> {
-    let mut stages = Stages {
-        chains: StageFile::open(folder.stage(Stage::Chains))?,
-        trajectories: StageFile::open_checked(
-            folder.stage(Stage::Trajectories),
-            Trajectory::check,
-        )?,
-        queries: StageFile::open(folder.stage(Stage::Queries))?,
-        checks: StageFile::open(folder.stage(Stage::Checks))?,
-        replays: StageFile::open(folder.stage(Stage::Replays))?,
-    };
+    let mut stages = Stages::open(folder)?;
     let mut templates = Templates::default();
     let mut seen = Seen::default();
     let wanted = maker.options.count;
@@ -146,6 +137,26 @@ fn most_frequent(rejected: &[Rejected]) -> &'static str {
 }
 
 impl Stages {
+    /// Opens the files, each with the hashes of the one before.
+    fn open(folder: &Folder) -> Result<Self, FileError> {
+        let chains = StageFile::open(folder.stage(Stage::Chains), &Hashes::default())?;
+        let trajectories = StageFile::open_checked(
+            folder.stage(Stage::Trajectories),
+            &chains.hashes,
+            Trajectory::check,
+        )?;
+        let queries = StageFile::open(folder.stage(Stage::Queries), &trajectories.hashes)?;
+        let checks = StageFile::open(folder.stage(Stage::Checks), &queries.hashes)?;
+        let replays = StageFile::open(folder.stage(Stage::Replays), &checks.hashes)?;
+        Ok(Self {
+            chains,
+            trajectories,
+            queries,
+            checks,
+            replays,
+        })
+    }
+
     /// Takes a batch of candidates through all stages but the last. Returns the tasks that passed.
     fn batch(
         &mut self,
@@ -169,7 +180,7 @@ impl Stages {
             .into_par_iter()
             .map(|number| Ok((number, maker.candidate(number)?)))
             .collect::<Result<Vec<_>, GraphError>>()?;
-        self.chains.append(made)?;
+        self.chains.append(made, &Hashes::default())?;
 
         let new: Vec<&Candidate> = batch
             .filter(|number| self.trajectories.get(*number).is_none())
@@ -180,7 +191,7 @@ impl Stages {
             .map(|candidate| Ok((candidate.number, maker.trajectory(candidate)?)))
             .collect::<Result<Vec<_>, GraphError>>()?;
         maker.suite.playable().check_served()?;
-        Ok(self.trajectories.append(made)?)
+        Ok(self.trajectories.append(made, &self.chains.hashes)?)
     }
 
     /// Writes queries, one after the other, because each counts the templates of those before it.
@@ -209,7 +220,7 @@ impl Stages {
                 made.push((number, written));
             }
         }
-        Ok(self.queries.append(made)?)
+        Ok(self.queries.append(made, &self.trajectories.hashes)?)
     }
 
     /// Checks the tasks of a batch. Returns those that passed.
@@ -264,7 +275,7 @@ impl Stages {
                 tasks.push(finished(task, checked));
             }
         }
-        self.checks.append(made)?;
+        self.checks.append(made, &self.queries.hashes)?;
         Ok(tasks)
     }
 
@@ -292,7 +303,7 @@ impl Stages {
             };
             lines.push((task.candidate, result));
         }
-        self.replays.append(lines)?;
+        self.replays.append(lines, &self.checks.hashes)?;
         let mut kept: Vec<TaskRecord> = there.into_iter().chain(new).collect();
         kept.retain(|task| {
             batch.contains(&task.candidate)

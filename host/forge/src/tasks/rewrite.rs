@@ -48,7 +48,7 @@ use self::question::{Reworded, again, question};
 use self::tally::Tally;
 use super::make::Maker;
 use super::record::TaskRecord;
-use super::stage_file::{FileError, StageFile};
+use super::stage_file::{FileError, Hashes, StageFile};
 use crate::ask::prompts::{PromptError, Prompts};
 use crate::ask::{
     Account, Answers, AskError, AskObserver, Asker, Limits, Model, Question, Spent, Unusable,
@@ -177,7 +177,7 @@ impl Rewriter<'_> {
         answers: Answers,
         file: PathBuf,
     ) -> Result<Report, RewriteError> {
-        let mut file: StageFile<Ended> = StageFile::open(file)?;
+        let mut file: StageFile<Ended> = StageFile::open(file, &Hashes::default())?;
         let tally = Tally::new(self.observer);
         let running = Running {
             asker: Asker {
@@ -213,7 +213,7 @@ impl Rewriter<'_> {
             let result = result?;
             self.maker.suite.playable().check_served()?;
             if let Some((candidate, end)) = result {
-                file.append(vec![(candidate, Ok(end.clone()))])?;
+                file.append(vec![(candidate, Ok(end.clone()))], &Hashes::default())?;
                 ends.insert(candidate, end);
             }
         }

@@ -1,5 +1,8 @@
 //! The file of a stage: one line for each candidate that reached it, appended as they are made.
 //!
+//! A line has the hash of the line that it was made from, in the file of the stage before. If somebody edits a line, the
+//! later stages of its candidate do not fit it any more, and are made again.
+//!
 //! After a crash, a last line without an end is cut off, and the stage goes on from there.
 
 use std::collections::BTreeMap;
@@ -71,10 +74,28 @@ pub(super) fn parsed<T: DeserializeOwned>(
 #[serde(deny_unknown_fields)]
 struct Line<T> {
     candidate: u64,
+    /// The hash of the line that this one was made from. None in the first stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     made: Option<T>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rejected: Option<Rejection>,
+}
+
+/// The hash of the line of each candidate.
+#[derive(Debug, Default)]
+pub(super) struct Hashes(BTreeMap<u64, String>);
+
+impl Hashes {
+    fn add(&mut self, candidate: u64, line: &[u8]) {
+        let hash = blake3::hash(line).to_hex();
+        self.0.insert(candidate, hash[..16].to_owned());
+    }
+
+    fn of(&self, candidate: u64) -> Option<String> {
+        self.0.get(&candidate).cloned()
+    }
 }
 
 /// A stage's results so far, and the file that keeps them.
@@ -82,21 +103,26 @@ struct Line<T> {
 pub(super) struct StageFile<T> {
     path: PathBuf,
     results: BTreeMap<u64, Result<T, Rejection>>,
+    /// The hashes of this stage's lines, for the stage after it.
+    pub(super) hashes: Hashes,
 }
 
 impl<T: Serialize + DeserializeOwned> StageFile<T> {
-    /// Opens the file, and reads the results that are there.
-    pub(super) fn open(path: PathBuf) -> Result<Self, FileError> {
-        Self::open_checked(path, |_| Ok(()))
+    /// Opens the file, and reads the results that are there. `before` has the hashes of the stage before, and is empty for
+    /// the first stage. Results that were made from another line than the present one are left out.
+    pub(super) fn open(path: PathBuf, before: &Hashes) -> Result<Self, FileError> {
+        Self::open_checked(path, before, |_| Ok(()))
     }
 
-    /// Opens the file, and reads the results that are there. A result that `check` refuses is an error with its line.
+    /// Opens the file as [`Self::open`] does. A result that `check` refuses is an error with its line.
     pub(super) fn open_checked(
         path: PathBuf,
+        before: &Hashes,
         check: impl Fn(&T) -> Result<(), &'static str>,
     ) -> Result<Self, FileError> {
         let bytes = lines::whole(&path).map_err(FileError::io(&path))?;
         let mut results = BTreeMap::new();
+        let mut hashes = Hashes::default();
         for (number, text) in lines::numbered(&bytes) {
             let wrong = |source| FileError::Line {
                 path: path.clone(),
@@ -112,9 +138,16 @@ impl<T: Serialize + DeserializeOwned> StageFile<T> {
                 (None, Some(rejected)) => Err(rejected),
                 (None, None) => continue,
             };
-            results.insert(line.candidate, result);
+            if line.from == before.of(line.candidate) {
+                hashes.add(line.candidate, text);
+                results.insert(line.candidate, result);
+            }
         }
-        Ok(Self { path, results })
+        Ok(Self {
+            path,
+            results,
+            hashes,
+        })
     }
 
     /// The result for a candidate, if the stage was there.
@@ -129,17 +162,28 @@ impl<T: Serialize + DeserializeOwned> StageFile<T> {
             .map(|(candidate, result)| (*candidate, result))
     }
 
-    /// Appends results.
+    /// Appends results. `before` has the hashes of the stage before.
     pub(super) fn append(
         &mut self,
         results: Vec<(u64, Result<T, Rejection>)>,
+        before: &Hashes,
     ) -> Result<(), FileError> {
-        let made = results.iter().map(|(candidate, result)| Line {
-            candidate: *candidate,
-            made: result.as_ref().ok(),
-            rejected: result.as_ref().err().cloned(),
-        });
-        lines::append(&self.path, made).map_err(FileError::io(&self.path))?;
+        let io = FileError::io(&self.path);
+        let mut text = Vec::new();
+        for (candidate, result) in &results {
+            let start = text.len();
+            let line = Line {
+                candidate: *candidate,
+                from: before.of(*candidate),
+                made: result.as_ref().ok(),
+                rejected: result.as_ref().err().cloned(),
+            };
+            if let Err(error) = lines::write(&mut text, &line) {
+                return Err(io(error));
+            }
+            self.hashes.add(*candidate, text[start..].trim_ascii());
+        }
+        lines::append_text(&self.path, &text).map_err(io)?;
         self.results.extend(results);
         Ok(())
     }
@@ -154,7 +198,30 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("stage.jsonl");
         std::fs::write(&path, "{\"candidate\":1,\"made\":2}\n\n\n{}\n").unwrap();
-        let error = StageFile::<u32>::open(path).unwrap_err();
+        let error = StageFile::<u32>::open(path, &Hashes::default()).unwrap_err();
         assert!(matches!(error, FileError::Line { line: 4, .. }), "{error}");
+    }
+
+    #[test]
+    fn an_edited_line_takes_what_was_made_from_it_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let none = Hashes::default();
+        let place = |name: &str| folder.path().join(name);
+        let mut first = StageFile::<u32>::open(place("1"), &none).unwrap();
+        first.append(vec![(1, Ok(10)), (2, Ok(20))], &none).unwrap();
+        let mut second = StageFile::<u32>::open(place("2"), &first.hashes).unwrap();
+        let made = vec![(1, Ok(11)), (2, Ok(21))];
+        second.append(made, &first.hashes).unwrap();
+
+        let text = std::fs::read_to_string(place("1")).unwrap();
+        std::fs::write(place("1"), text.replace("20", "30")).unwrap();
+        let first = StageFile::<u32>::open(place("1"), &none).unwrap();
+        assert_eq!(first.get(2), Some(&Ok(30)));
+        let mut second = StageFile::<u32>::open(place("2"), &first.hashes).unwrap();
+        assert_eq!((second.get(1), second.get(2)), (Some(&Ok(11)), None));
+
+        second.append(vec![(2, Ok(31))], &first.hashes).unwrap();
+        let second = StageFile::<u32>::open(place("2"), &first.hashes).unwrap();
+        assert_eq!(second.get(2), Some(&Ok(31)));
     }
 }

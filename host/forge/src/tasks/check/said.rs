@@ -19,21 +19,25 @@ pub(in crate::tasks) fn says(text: &str, value: &Value) -> bool {
             let wanted = spoken(scalar).to_lowercase();
             let text = text.to_lowercase();
             let inside = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
-            // 5 is neither in 1.5 nor in 5.5, but it may end a sentence.
-            let fraction = |before: &str, after: &str| {
+            // 5 is in none of 1.5, 5.5 and -5, but it may end a sentence.
+            let part_of_number = |before: &str, after: &str| {
                 let digit = |letter: Option<char>| letter.is_some_and(|one| one.is_ascii_digit());
                 let mut behind = before.chars().rev();
                 let mut ahead = after.chars();
-                scalar.is_number()
-                    && (matches!(behind.next(), Some('.' | '-')) && digit(behind.next())
-                        || matches!(ahead.next(), Some('.' | '-')) && digit(ahead.next()))
+                let continues = match behind.next() {
+                    Some('-') => true,
+                    Some('.') => digit(behind.next()),
+                    _ => false,
+                };
+                let goes_on = matches!(ahead.next(), Some('.' | '-')) && digit(ahead.next());
+                scalar.is_number() && (continues || goes_on)
             };
             !wanted.is_empty()
                 && text.match_indices(&wanted).any(|(at, _)| {
                     let (before, after) = (&text[..at], &text[at + wanted.len()..]);
                     !inside(before.chars().next_back())
                         && !inside(after.chars().next())
-                        && !fraction(before, after)
+                        && !part_of_number(before, after)
                 })
         }
     }
@@ -130,13 +134,14 @@ mod tests {
 
     #[test]
     fn a_value_is_said_as_words_of_its_own() {
-        let text = "Pay 15.5 for Ada Byron's order on 2024-03-01, urgent: yes. It is 5.";
+        let text = "Pay 15.5 for Ada Byron's order on 2024-03-01, urgent: yes. It is 5, not -7.";
         for said in [
             json!("ada byron"),
             json!(15.5),
             json!("2024-03-01"),
             json!(true),
             json!(5),
+            json!(-7),
             json!(["Ada", "order"]),
         ] {
             assert!(says(text, &said), "{said}");
@@ -146,6 +151,7 @@ mod tests {
             json!(15),
             json!(1),
             json!(3),
+            json!(7),
             json!(false),
             json!(null),
             json!(2024),

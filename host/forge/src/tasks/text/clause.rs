@@ -282,6 +282,26 @@ mod tests {
     }
 
     #[test]
+    fn a_number_takes_the_place_of_the_numbers_that_are_allowed() {
+        let book = |description: &str| {
+            let tool = tool(description, &[("passengers", ValueType::Integer)]);
+            written(&tool, &[("passengers", "3")])
+        };
+        assert_eq!(
+            book("Book a sailing for 1 to 9 passengers and at most one vehicle."),
+            "book a sailing for 3 passengers and at most one vehicle"
+        );
+        assert_eq!(
+            book("Hold seats for at most 4 passengers."),
+            "hold seats for 3 passengers"
+        );
+        assert_eq!(
+            book("Hold seats for 2 passengers."),
+            "hold seats for 3 passengers"
+        );
+    }
+
+    #[test]
     fn a_description_without_a_verb_gets_one() {
         let mut found = tool(
             "Members by a part of their name.\n\nArgs:\n    name: a part of it",

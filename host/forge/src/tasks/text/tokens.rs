@@ -206,6 +206,10 @@ pub(super) fn counted(tokens: &mut Vec<Token>, phrase: &Phrase, parameter: &str)
         let word = tokens.get(at).and_then(bare);
         word.is_none_or(|word| FUNCTION_WORDS.contains(&word.as_str()))
     };
+    if let Some(range) = allowed_range(tokens, at) {
+        tokens.splice(range..at, [Token::Said(phrase.clone(), String::new())]);
+        return true;
+    }
     // Adjectives stand before the noun: "broken or lost pieces". The first word is the verb.
     let mut start = at;
     if at >= 2 && !is_function(at - 1) && !is_determiner(tokens, at - 1) {
@@ -229,4 +233,21 @@ pub(super) fn counted(tokens: &mut Vec<Token>, phrase: &Phrase, parameter: &str)
     };
     tokens.splice(from..start, [number]);
     true
+}
+
+/// The beginning of the numbers before a noun that say how many are allowed: "1 to 9 passengers", "at most 4 guests".
+fn allowed_range(tokens: &[Token], noun: usize) -> Option<usize> {
+    let word = |at: usize| tokens.get(at).and_then(bare).unwrap_or_default();
+    let is_number = |at: usize| word(at).parse::<f64>().is_ok();
+    let mut start = noun.checked_sub(1).filter(|&at| is_number(at))?;
+    if start >= 2 && ["to", "or"].contains(&word(start - 1).as_str()) && is_number(start - 2) {
+        start -= 2;
+    }
+    if start >= 2 {
+        let before = format!("{} {}", word(start - 2), word(start - 1));
+        if ["at most", "up to", "at least"].contains(&before.as_str()) {
+            start -= 2;
+        }
+    }
+    Some(start)
 }
