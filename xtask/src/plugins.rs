@@ -33,8 +33,11 @@ pub fn ready(project: &Project, family: Family) -> Result<PathBuf> {
     let with_sources = folders(&sources)?.into_iter();
     names.extend(
         with_sources
+            .filter(|(_, path)| path.join("Cargo.toml").is_file())
+            // A library that guests share is none.
+            .filter(|(_, path)| path.join("plugin.toml").is_file())
             // Guests with C inside may have been left out.
-            .filter(|(_, path)| path.join("Cargo.toml").is_file() && !with_c::is_member(path))
+            .filter(|(_, path)| !with_c::is_member(path))
             .map(|(name, _)| name),
     );
     for name in &names {

@@ -2,19 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use rlf_config::{ConfigError, Lines};
 use rlf_endpoint::EndpointConfig;
 use rlf_environments::environments::EnvironmentConfig;
+use rlf_models::ModelConfig;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::problem::{Problem, ProblemKind};
+use rlf_plugins::registry::Registry;
 use rlf_run::RunConfig;
 use rlf_run::config::{IN_RUN, take_run_data};
+use rlf_run::open_models;
 use rlf_sandbox::SandboxConfig;
 use rlf_serve::ServeConfig;
-use rlf_tools::tool_manager::ToolManagerConfig;
+use rlf_tools::tool_manager::{ToolError, ToolManager, ToolManagerConfig};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -27,6 +31,8 @@ pub(crate) struct Operator {
     pub(crate) tools: ToolManagerConfig,
     pub(crate) environments: EnvironmentConfig,
     pub(crate) serve: ServeConfig,
+    /// The models that plugins may ask.
+    models: BTreeMap<String, ModelConfig>,
     /// The table `[writer]`: the model that writes environments and the words of tasks, and takes questions apart.
     pub(crate) writer: Option<EndpointConfig>,
     /// The table `[embeddings]`: the model that compares names and descriptions of parameters.
@@ -45,6 +51,7 @@ struct Part {
     tools: ToolManagerConfig,
     environments: EnvironmentConfig,
     serve: ServeConfig,
+    models: BTreeMap<String, ModelConfig>,
     writer: Option<EndpointConfig>,
     embeddings: Option<EndpointConfig>,
 }
@@ -73,10 +80,11 @@ pub(crate) struct PluginSettings {
 }
 
 /// Keys that have no effect if the component is not the pinned one.
-const BOUND_TO_THE_HASH: [&str; 7] = [
+const BOUND_TO_THE_HASH: [&str; 8] = [
     "grants",
     "tools",
     "execute",
+    "models",
     "http",
     "data",
     "files",
@@ -101,6 +109,7 @@ impl Operator {
             tools: part.tools,
             environments: part.environments,
             serve: part.serve,
+            models: part.models,
             writer: part.writer,
             embeddings: part.embeddings,
             file: Some((file.to_owned(), lines)),
@@ -112,6 +121,15 @@ impl Operator {
             .map_err(|error| operator.error_at(&format!("tools.{}", error.key()), &error))?;
         let base = file.parent().unwrap_or(Path::new("."));
         operator.serve.resolve_paths(base);
+        for model in operator.models.values_mut() {
+            model.resolve_paths(base);
+        }
+        for (name, model) in &operator.models {
+            model.check().map_err(|error| {
+                let key = format!("models.{name}.{}", error.key);
+                operator.error_at(&key, &format!("{key}: {}", error.reason))
+            })?;
+        }
         let endpoints = [&mut operator.writer, &mut operator.embeddings];
         for endpoint in endpoints.into_iter().flatten() {
             if let Some(key_file) = &mut endpoint.key_file {
@@ -128,6 +146,31 @@ impl Operator {
             operator.in_run.insert(alias.clone(), names.collect());
         }
         Ok(operator)
+    }
+
+    /// The tools of a registry. Models are opened that a plugin's grants name, and no others.
+    pub(crate) fn tools(
+        &self,
+        registry: &Registry,
+        config: &ToolManagerConfig,
+    ) -> anyhow::Result<ToolManager> {
+        let mut configs = BTreeMap::new();
+        for plugin in registry.plugins() {
+            for name in &plugin.grants().models {
+                let config = self.models.get(name).ok_or_else(|| {
+                    let known = self.models.keys().map(String::as_str);
+                    ToolError::no_such_model(plugin.name(), name, known)
+                })?;
+                configs.insert(name.clone(), config.clone());
+            }
+        }
+        let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let models = open_models(&configs, workers, None)?;
+        Ok(ToolManager::with_models(
+            registry,
+            config,
+            models.by_name(),
+        )?)
     }
 
     /// An error of the configuration's key `key`, with the file and the line of that key or of its table.

@@ -58,6 +58,17 @@ impl ChatMessage {
     }
 }
 
+/// The settings of one question. Where there is none, the configuration's setting counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Sampling {
+    /// Maximum number of tokens of the answer.
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature, from 0 to 2.
+    pub temperature: Option<f64>,
+    /// The seed. An endpoint that supports seeds gives the same answer to the same seed.
+    pub seed: Option<u64>,
+}
+
 /// An endpoint for questions. Cheap to clone; clones share the count of `max_concurrent`.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -139,39 +150,54 @@ impl Endpoint {
         &self.inner.config
     }
 
-    /// Asks for the model's answer to `messages`. An endpoint that supports `seed` gives the same answer to the same
-    /// seed.
+    /// Asks for the model's answer to `messages`, with the configuration's settings. An endpoint that supports `seed`
+    /// gives the same answer to the same seed.
     pub fn complete<'a>(
         &'a self,
         messages: &'a [ChatMessage],
         seed: Option<u64>,
     ) -> BoxFuture<'a, Result<Completion, EndpointError>> {
+        let sampling = Sampling {
+            seed,
+            ..Sampling::default()
+        };
+        self.complete_with(messages, sampling)
+    }
+
+    /// Asks for the model's answer to `messages`, with these settings.
+    pub fn complete_with<'a>(
+        &'a self,
+        messages: &'a [ChatMessage],
+        sampling: Sampling,
+    ) -> BoxFuture<'a, Result<Completion, EndpointError>> {
         Box::pin(async move {
             let inner = &*self.inner;
-            let body = inner.body(messages, seed);
+            let body = inner.body(messages, sampling);
             let read = |body: &[u8]| {
                 read(body).map_err(|error| EndpointError::NoCompletion {
                     host: inner.host.clone(),
                     reason: error.to_string(),
                 })
             };
-            let draw = seed.unwrap_or_default();
+            let draw = sampling.seed.unwrap_or_default();
             inner.post(&inner.target, &body, draw, read).await
         })
     }
 }
 
 impl Inner {
-    fn body(&self, messages: &[ChatMessage], seed: Option<u64>) -> Vec<u8> {
+    fn body(&self, messages: &[ChatMessage], sampling: Sampling) -> Vec<u8> {
         let config = &self.config;
+        let temperature = sampling.temperature.unwrap_or(config.temperature);
+        let max_tokens = sampling.max_tokens.unwrap_or(config.max_tokens);
         let mut body: Map<String, Value> = config.extra.clone();
         body.insert("model".into(), config.model.as_str().into());
         body.insert("messages".into(), json!(messages));
-        body.insert("temperature".into(), config.temperature.into());
-        if config.max_tokens > 0 {
-            body.insert("max_tokens".into(), config.max_tokens.into());
+        body.insert("temperature".into(), temperature.into());
+        if max_tokens > 0 {
+            body.insert("max_tokens".into(), max_tokens.into());
         }
-        if let Some(seed) = seed.filter(|_| config.send_seed) {
+        if let Some(seed) = sampling.seed.filter(|_| config.send_seed) {
             // Servers accept 32 or 64 bits, signed or unsigned. This value fits all of them.
             body.insert("seed".into(), (seed & 0x7fff_ffff).into());
         }

@@ -15,6 +15,8 @@
 //! | `url`, `model` and the other keys | `config`: [`EndpointConfig`] |
 //! | embeddings | `embeddings`: [`Endpoint::embed`], [`Embedded`] |
 //! | the model's answer | `answer`: [`Completion`], [`Usage`] |
+//! | tokens, time and prices | `spending`: [`Spent`], [`Price`], [`tokens_of`] |
+//! | budgets | `budget`: [`Budget`], [`Ledger`] |
 //! | errors | `error`: [`EndpointError`] |
 //!
 //! ```
@@ -37,13 +39,17 @@
 
 mod answer;
 mod backoff;
+mod budget;
 mod config;
 mod embeddings;
 mod endpoint;
 mod error;
+mod spending;
 
 pub use answer::{Completion, Usage};
+pub use budget::{Budget, BudgetSpent, Ledger, Reserved};
 pub use config::{EndpointConfig, EndpointConfigError};
 pub use embeddings::Embedded;
-pub use endpoint::{ChatMessage, ChatRole, Endpoint};
+pub use endpoint::{ChatMessage, ChatRole, Endpoint, Sampling};
 pub use error::EndpointError;
+pub use spending::{Price, Spent, tokens_of};

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | asking: [`Asker::text`], [`Asker::json`] | this one |
 //! | the model behind an endpoint, or one in a test | `model`: [`Model`] |
-//! | tokens and time, their limits, estimates and prices | `account`: [`Account`], [`Limits`], [`Total`], [`Price`] |
+//! | limits of tokens and time, and estimates | `account`: [`Account`], [`Limits`], [`Total`] |
 //! | answers on disk | `answers`: [`Answers`] |
 //! | prompts as files that a user can change | [`prompts`] |
 //! | the file or JSON inside an answer | [`extract`] |
@@ -61,7 +61,7 @@ pub mod extract;
 mod model;
 pub mod prompts;
 
-pub use account::{Account, Limits, Price, Spent, Total, tokens_of};
+pub use account::{Account, Limits, Total};
 pub use answers::{Answer, Answers};
 pub use error::{AskError, Unusable};
 pub use model::Model;
@@ -70,7 +70,7 @@ use std::fmt;
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
-use rlf_endpoint::{ChatMessage, Usage};
+use rlf_endpoint::{ChatMessage, Usage, tokens_of};
 use rlf_random::Key;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

@@ -45,13 +45,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::BoxFuture;
+use rlf_endpoint::Spent;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::rounds::Revised;
 use self::stages::Drafted;
 use crate::ask::prompts::{PromptError, Prompts};
-use crate::ask::{AskError, AskObserver, Asker, Spent};
+use crate::ask::{AskError, AskObserver, Asker};
 
 /// Folder of the answers, in the folder of an environment's work.
 const ANSWERS: &str = "answers";

@@ -5,7 +5,7 @@ use std::time::Instant;
 use rlf_dialogue::tool::{Ended, Fault};
 use rlf_plugins::bindings::code::{self, Report};
 use rlf_plugins::bindings::types::Error;
-use rlf_plugins::gates::{ProgramAnswer, ProgramRunner};
+use rlf_plugins::gates::{GateAnswer, ProgramRunner};
 use rlf_sandbox::{BoxFuture, Stopped};
 
 use crate::interpreter::{Interpreter, ProgramOptions};
@@ -16,7 +16,7 @@ impl ProgramRunner for Interpreter {
         &'a self,
         name: &'a str,
         source: &'a str,
-    ) -> BoxFuture<'a, ProgramAnswer<Result<code::Compiled, code::Exception>>> {
+    ) -> BoxFuture<'a, GateAnswer<Result<code::Compiled, code::Exception>>> {
         Box::pin(async move {
             Ok(match self.compile(name, source).await {
                 Ok(compiled) => Ok(Ok(compiled.into())),
@@ -31,7 +31,7 @@ impl ProgramRunner for Interpreter {
         program: code::Program,
         label: String,
         deadline: Instant,
-    ) -> BoxFuture<'_, ProgramAnswer<Report>> {
+    ) -> BoxFuture<'_, GateAnswer<Report>> {
         Box::pin(async move {
             let spec = ProgramOptions {
                 label,
@@ -58,7 +58,7 @@ fn answer(error: ProgramError) -> Result<Error, Stopped> {
 }
 
 /// The report of a run for the plugin. Fails if its own call must end after an infrastructure failure.
-fn report(run: Result<ProgramReport, ProgramError>) -> ProgramAnswer<Report> {
+fn report(run: Result<ProgramReport, ProgramError>) -> GateAnswer<Report> {
     match run {
         Ok(report) if report.fault() == Fault::Infrastructure => {
             // The programs share the caller's deadline. A short deadline may be the reason, not the machine.

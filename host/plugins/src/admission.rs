@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use rlf_sandbox::{CONTRACT, ComponentInfo};
 
-use crate::gates::AVAILABLE;
 use crate::grants::PluginGrants;
 use crate::manifest::{GateName, PluginKind, PluginManifest};
 use crate::problem::{LoadRefusal, ProblemKind};
@@ -233,20 +232,6 @@ fn check_gates(
                 "bind the grant to this component: hash = \"{}\"",
                 component.hash
             ),
-        ));
-    }
-    // Gates that were granted, but that this version cannot open.
-    let missing: Vec<GateName> = (used.iter().copied())
-        .filter(|gate| !AVAILABLE.contains(gate))
-        .collect();
-    if !missing.is_empty() {
-        return Err(LoadRefusal::new(
-            ProblemKind::Component,
-            format!(
-                "it uses {}, which is not available in this version of rlf-host",
-                list(&missing)
-            ),
-            "use a newer version, or leave the plugin out with `enabled = false`",
         ));
     }
     Ok(())

@@ -3,6 +3,7 @@
 mod execute;
 mod http;
 mod json;
+mod model;
 mod nesting;
 mod tools;
 
@@ -14,16 +15,9 @@ use rlf_sandbox::OpenGate;
 use crate::grants::PluginGrants;
 use crate::manifest::GateName;
 
-pub use self::nesting::{NestedCalls, Nesting, ProgramAnswer, ProgramRunner};
-
-/// Gates that an operator can open in this version.
-pub(crate) const AVAILABLE: &[GateName] = &[
-    GateName::Tools,
-    GateName::Execute,
-    GateName::Http,
-    GateName::RealClock,
-    GateName::RealRandom,
-];
+pub use self::nesting::{
+    GateAnswer, LanguageModel, LanguageModels, NestedCalls, Nesting, ProgramRunner,
+};
 
 /// Every gate, leading nowhere. The process that prepares components uses them, because no gate opens there.
 pub fn closed_gates() -> Vec<Arc<dyn OpenGate>> {
@@ -33,7 +27,9 @@ pub fn closed_gates() -> Vec<Arc<dyn OpenGate>> {
         .map(|gate| Arc::new(gate) as Arc<dyn OpenGate>);
     let tools: Arc<dyn OpenGate> = Arc::new(tools::ToolsGate::open(&[]));
     let execute: Arc<dyn OpenGate> = Arc::new(execute::ExecuteGate::open(&[]));
-    http.chain([tools, execute, for_interpreter()]).collect()
+    let model: Arc<dyn OpenGate> = Arc::new(model::ModelGate::open(&[]));
+    http.chain([tools, execute, model, for_interpreter()])
+        .collect()
 }
 
 /// The interface through which an interpreter uses the gates of its source file.
@@ -54,31 +50,34 @@ pub(crate) enum GateError {
     NoTools,
     #[error("`execute` is granted, but no interpreter is named; add `execute = [\"python\"]`")]
     NoInterpreters,
-    #[error("`{}` is not available in this version of rlf-host", .0.as_str())]
-    NotAvailable(GateName),
+    #[error(
+        "`model` is granted, but no model is named; add `models = [\"NAME\"]`, and a table [models.NAME]"
+    )]
+    NoModels,
 }
 
-/// Opens the gates of `wanted` as the grants say.
+/// Opens the gates of `wanted` as the grants say. Gates behind WASI have no interface of their own.
 pub(crate) fn open(
     wanted: impl IntoIterator<Item = GateName>,
     grants: &PluginGrants,
 ) -> Result<Vec<Arc<dyn OpenGate>>, GateError> {
-    wanted
-        .into_iter()
-        .map(|gate| match gate {
+    let mut open: Vec<Arc<dyn OpenGate>> = Vec::new();
+    for gate in wanted {
+        match gate {
             GateName::Http => {
                 let rules = grants.http.as_ref().ok_or(GateError::NoHosts)?;
-                Ok(Arc::new(http::HttpGate::open(rules)?) as Arc<dyn OpenGate>)
+                open.push(Arc::new(http::HttpGate::open(rules)?));
             }
-            GateName::Tools if grants.tools.is_empty() => Err(GateError::NoTools),
-            GateName::Tools => {
-                Ok(Arc::new(tools::ToolsGate::open(&grants.tools)) as Arc<dyn OpenGate>)
+            GateName::Tools if grants.tools.is_empty() => return Err(GateError::NoTools),
+            GateName::Tools => open.push(Arc::new(tools::ToolsGate::open(&grants.tools))),
+            GateName::Execute if grants.execute.is_empty() => {
+                return Err(GateError::NoInterpreters);
             }
-            GateName::Execute if grants.execute.is_empty() => Err(GateError::NoInterpreters),
-            GateName::Execute => {
-                Ok(Arc::new(execute::ExecuteGate::open(&grants.execute)) as Arc<dyn OpenGate>)
-            }
-            other => Err(GateError::NotAvailable(other)),
-        })
-        .collect()
+            GateName::Execute => open.push(Arc::new(execute::ExecuteGate::open(&grants.execute))),
+            GateName::Model if grants.models.is_empty() => return Err(GateError::NoModels),
+            GateName::Model => open.push(Arc::new(model::ModelGate::open(&grants.models))),
+            GateName::RealClock | GateName::RealRandom => {}
+        }
+    }
+    Ok(open)
 }

@@ -58,8 +58,7 @@ pub struct PluginGrants {
     /// A real directory of this machine, which the plugin finds at `/host` and may change. It is neither deterministic,
     /// nor isolated between calls, nor limited; writes are counted. Excludes `files`. Default: none.
     pub unsandboxed_host_directory: Option<PathBuf>,
-    /// Gates opened to the plugin: `tools`, `execute`, `http`, `real-clock`, `real-random`, `model` (reserved). Default:
-    /// none.
+    /// Gates opened to the plugin: `tools`, `execute`, `http`, `real-clock`, `real-random`, `model`. Default: none.
     #[serde(rename = "grants")]
     pub gates: BTreeSet<GateName>,
     /// Hosts that can be reached through the gate `http`, with secrets and limits. Default: none.
@@ -68,6 +67,9 @@ pub struct PluginGrants {
     pub tools: Vec<String>,
     /// Interpreters that can be used through the gate `execute`, by their names in this configuration. Default: none.
     pub execute: Vec<String>,
+    /// Language models that can be asked through the gate `model`, by their names in `[models]` of this configuration.
+    /// The first one answers questions that name none. Default: none.
+    pub models: Vec<String>,
     /// For an interpreter: a folder of Python functions with their schemas. They are offered as tools instead of the
     /// tool that runs programs. Default: none.
     pub functions: Option<PathBuf>,
@@ -105,6 +107,7 @@ impl Default for PluginGrants {
             http: None,
             tools: Vec::new(),
             execute: Vec::new(),
+            models: Vec::new(),
             functions: None,
             environment: None,
             programs: ProgramGrants::default(),

@@ -327,9 +327,9 @@ impl Plugin {
         }
     }
 
-    /// True if its calls can make other calls or run programs.
+    /// True if its calls can make other calls, run programs or ask models.
     pub fn calls_others(&self) -> bool {
-        [GateName::Tools, GateName::Execute]
+        [GateName::Tools, GateName::Execute, GateName::Model]
             .iter()
             .any(|gate| self.grants.gates.contains(gate))
     }

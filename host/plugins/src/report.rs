@@ -57,6 +57,8 @@ pub struct PluginReport {
     pub granted: BTreeSet<GateName>,
     /// Tools that it may call through the gate `tools`.
     pub callable: Vec<String>,
+    /// The models that it may ask.
+    pub models: Vec<String>,
     /// The config that `init` was given.
     pub config: Value,
     /// The limits of one call. For an interpreter, `programs` has those of programs.
@@ -122,6 +124,7 @@ impl Plugin {
             hash: self.hash().to_owned(),
             pinned: self.grants().hash.is_some() && self.grants().trusts(self.hash()),
             callable: self.grants().tools.clone(),
+            models: self.grants().models.clone(),
             bytes: info.size,
             imports: info.imports.clone(),
             exports: info.exports.clone(),

@@ -36,6 +36,14 @@ pub enum RewardsError {
         /// The mistake.
         source: WeightsError,
     },
+    /// A wrong value in `[rewards.drift]`.
+    #[error("rewards.drift.{key}: {reason}")]
+    Drift {
+        /// The key.
+        key: &'static str,
+        /// The mistake, and what to write instead.
+        reason: String,
+    },
     /// A condition about a plugin that is not in the stack.
     #[error(
         "{place} = \"{condition}\" is about plugin `{plugin}`, which is not in the stack; add a \

@@ -14,6 +14,7 @@
 //! | the formula that turns terms into a reward | `formula` |
 //! | one plugin: calls, retries, grading of single trajectories | [`reward`] |
 //! | the request to a plugin | [`grading`], `guest_trajectory` |
+//! | a judge compared with a verifier | [`drift`] |
 //! | scores and exclusions | [`rlf_dialogue::score`] |
 //! | errors of a `[rewards]` table | [`error`] |
 //! | rewards in a source file | `script` |
@@ -38,6 +39,7 @@
 //! # Ok(()) }
 //! ```
 
+pub mod drift;
 pub mod error;
 pub mod expression;
 mod formula;

@@ -331,11 +331,9 @@ impl RewardPlugin {
                     seed,
                 };
                 let Grading { split, step, .. } = request.when();
-                Nesting::new(
-                    Arc::clone(tools),
-                    turn,
-                    &format!("{}/{split}/{step}/{task}", self.name()),
-                )
+                let call_id = format!("{}/{split}/{step}/{task}", self.name());
+                let nesting = Nesting::new(Arc::clone(tools), turn, &call_id);
+                Arc::new(nesting.for_group(request.group().len()))
             });
             let (error, end) = match grade(&self.plugin, request, seed, nesting).await {
                 Ok(Ok(scores)) => {

@@ -53,6 +53,19 @@ impl RewardStack {
         for entry in &config.stack {
             find(&entry.plugin)?;
         }
+        if let Some(drift) = &config.drift {
+            let wrong = |(key, reason)| RewardsError::Drift { key, reason };
+            drift.check().map_err(wrong)?;
+            for (key, plugin) in drift.plugins() {
+                if config.stack.iter().all(|entry| entry.plugin != plugin) {
+                    let reason = format!(
+                        "plugin `{plugin}` is not in the stack; add a [[rewards.stack]] entry, with weight = 0 if it shall \
+                         earn nothing"
+                    );
+                    return Err(wrong((key, reason)));
+                }
+            }
+        }
         let formula = Formula::new(config)?;
         let mut plugins = Vec::new();
         for name in &formula.names {

@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::drift::DriftConfig;
 use crate::error::WeightsError;
 use crate::expression::Condition;
 
@@ -36,6 +37,9 @@ pub struct RewardsConfig {
     pub success: Condition,
     /// The reward plugins. The reward is the sum of weight x term over all entries.
     pub stack: Vec<RewardEntry>,
+    /// A comparison of a judge with a verifier, with an alarm. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftConfig>,
 }
 
 /// One part of the reward: terms of one plugin with their weights.

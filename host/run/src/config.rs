@@ -102,6 +102,9 @@ pub struct RunConfig {
     /// The operator's grants and limits for each plugin, by alias.
     #[serde(default)]
     pub plugins: BTreeMap<String, PluginGrants>,
+    /// The language models that plugins may ask through the gate `model`, by name.
+    #[serde(default)]
+    pub models: BTreeMap<String, rlf_models::ModelConfig>,
     /// Rewards and the condition of success.
     pub rewards: RewardsConfig,
     /// Sizes of the decoding engine.
@@ -258,6 +261,9 @@ impl RunConfig {
             let in_run = take_run_data(grants);
             grants.resolve_paths(base);
             grants.data.extend(in_run);
+        }
+        for model in self.models.values_mut() {
+            model.resolve_paths(base);
         }
         if let Some(user) = &mut self.user {
             user.resolve_paths(base);

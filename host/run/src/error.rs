@@ -9,6 +9,7 @@ use rlf_dialogue::trajectory::NotTrainable;
 use rlf_dialogue::{DialogueError, Split, TemplateError, TokenizerError, Unwritable};
 use rlf_forge::countries::DemonstrationError;
 use rlf_import::{ImportError, PlayError};
+use rlf_models::ModelsError;
 use rlf_plugins::counters::Unhealthy;
 use rlf_policy::PolicyError;
 use rlf_rollout::RolloutError;
@@ -31,6 +32,9 @@ pub enum RunFailure {
     /// Plugins cannot be loaded, or trapped too often.
     #[error(transparent)]
     Plugins(#[from] PluginsError),
+    /// A model that plugins may ask cannot be opened.
+    #[error(transparent)]
+    Models(#[from] ModelsError),
     /// A task or a demonstration cannot be read, played or found.
     #[error(transparent)]
     Tasks(#[from] TasksError),

@@ -26,6 +26,11 @@ pub(crate) fn outputs_path(run: &Path) -> PathBuf {
     run.join("outputs")
 }
 
+/// The folder for recorded answers of models, inside a run's folder.
+pub(crate) fn models_path(run: &Path) -> PathBuf {
+    run.join("models")
+}
+
 /// The folder of a run's control, which is a run itself.
 pub(crate) fn control_path(run: &Path) -> PathBuf {
     run.join("control")

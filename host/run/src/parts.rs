@@ -12,6 +12,7 @@ use rlf_dialogue::split::Split;
 use rlf_dialogue::task::{NumberedTask, Task};
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_environments::environments::Environments;
+use rlf_models::Models;
 use rlf_plugins::follower::Follower;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::plugin::Plugin;
@@ -28,8 +29,9 @@ use rlf_train::run::RunDirectory;
 use crate::config::{IN_RUN, RunConfig};
 use crate::demonstrations::DemonstrationSet;
 use crate::error::{ConfigurationError, PluginsError, RunFailure};
-use crate::folder::{data_path, outputs_path};
+use crate::folder::{data_path, models_path, outputs_path};
 use crate::health::PluginHealth;
+use crate::models::open_models;
 use crate::plugins::PluginSources;
 use crate::reporter::RunReporter;
 use crate::tasks::{self, TaskSource};
@@ -48,6 +50,8 @@ pub struct RunParts {
     pub registry: Registry,
     /// Invokes tool calls.
     pub tools: ToolManager,
+    /// Models that plugins may ask.
+    pub models: Models,
     /// Opens environment sessions.
     pub environments: Environments,
     /// Grades trajectories.
@@ -176,7 +180,9 @@ impl RunParts {
             return Err(PluginsError::NoDirectory(missing).into());
         }
         let registry = plugins.load(&bindings(&config.plugins, run), &sandbox, reporter);
-        let tools = ToolManager::new(&registry, &config.tools)
+        let records = models_path(run);
+        let models = open_models(&config.models, config.workers(), Some(&records))?;
+        let tools = ToolManager::with_models(&registry, &config.tools, models.by_name())
             .map_err(RunFailure::table("tools"))?
             .keeping_outputs_in(&outputs_path(run));
         let rewards =
@@ -220,6 +226,7 @@ impl RunParts {
             registry,
             rewards: Arc::new(rewards.with_tools(&tools)),
             tools,
+            models,
             environments,
             user,
             _follower: follower,

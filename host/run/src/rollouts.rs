@@ -8,20 +8,25 @@ use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::NumberedTask;
 use rlf_policy::{Model, Purpose, SamplingParams};
+use rlf_rewards::drift::Drift;
 use rlf_rollout::rollout::rollout;
 use rlf_train::config::RlConfig;
 use rlf_train::curriculum::{self, Curriculum, Draw};
 use rlf_train::metrics::names;
 use rlf_train::rollouts::{BoxError, Experience, Rollouts};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::error::ConfigurationError;
 use crate::parts::RunParts;
+use crate::reporter::RunReporter;
 
 /// Plays the training tasks of each RL step with the current policy.
 pub(crate) struct PolicyRollouts {
     /// The run.
     parts: Arc<RunParts>,
+    /// Is told of alarms.
+    reporter: Arc<dyn RunReporter>,
     /// Number of tasks in a step.
     prompts_per_step: usize,
     /// Number of trajectories for each task.
@@ -30,11 +35,17 @@ pub(crate) struct PolicyRollouts {
     temperature: f32,
     /// Draws tasks by the policy's success on them, if the configuration asks for it.
     curriculum: Option<Curriculum>,
+    /// Compares a judge with a verifier, if the configuration asks for it.
+    drift: Option<Drift>,
 }
 
 impl PolicyRollouts {
     /// The rollouts of a run by its `[rl]`.
-    pub(crate) fn new(parts: Arc<RunParts>, config: &RlConfig) -> Result<Self, ConfigurationError> {
+    pub(crate) fn new(
+        parts: Arc<RunParts>,
+        config: &RlConfig,
+        reporter: Arc<dyn RunReporter>,
+    ) -> Result<Self, ConfigurationError> {
         let curriculum = match &config.curriculum {
             None => None,
             Some(settings) => {
@@ -48,7 +59,10 @@ impl PolicyRollouts {
                 Some(Curriculum::new(settings.clone(), parts.config.seed, tasks))
             }
         };
+        let drift = parts.config.rewards.drift.clone().map(Drift::new);
         Ok(Self {
+            drift,
+            reporter,
             parts,
             prompts_per_step: config.prompts_per_step,
             group_size: config.group_size,
@@ -97,6 +111,7 @@ impl Rollouts for PolicyRollouts {
             .settings(params, Purpose::Rollout, Split::Train, step)?;
         let (engine, generator) = self.parts.rollout_engine(policy)?;
         let health = self.parts.health();
+        let asked = self.parts.models.usage();
         let sessions = self.parts.environments.sessions();
         let started = Instant::now();
         let groups = rollout(&engine, &tasks, self.group_size, &settings).await?;
@@ -129,22 +144,54 @@ impl Rollouts for PolicyRollouts {
                 metrics.push((format!("sessions_{name}"), count as f64));
             }
         }
+        metrics.extend(self.parts.models.metrics_since(&asked));
         metrics.extend(self.measures(step, &drawn, &groups));
+        if let Some(drift) = &self.drift {
+            let (measured, alarm) = drift.measure(&groups);
+            metrics.extend(measured);
+            if let Some(alarm) = alarm {
+                self.reporter.warn(&format!("step {}: {alarm}", step + 1));
+            }
+        }
         Ok(Experience { groups, metrics })
     }
 
     fn learn(&mut self, step: u64, experience: &Experience) -> Option<Value> {
-        let curriculum = self.curriculum.as_mut()?;
-        curriculum.learn(step, &experience.groups);
-        Some(curriculum.state())
+        let curriculum = self.curriculum.as_mut().map(|curriculum| {
+            curriculum.learn(step, &experience.groups);
+            curriculum.state()
+        });
+        let drift = self.drift.as_mut().map(|drift| {
+            drift.learn(&experience.groups);
+            drift.state()
+        });
+        let is_needed = curriculum.is_some() || drift.is_some();
+        is_needed.then(|| json!(State { curriculum, drift }))
     }
 
     fn resume(&mut self, state: &Value) -> Result<(), BoxError> {
-        if let Some(curriculum) = &mut self.curriculum {
+        let state = State::deserialize(state)
+            .map_err(|error| format!("the state of rollouts in the checkpoint: {error}"))?;
+        if let (Some(curriculum), Some(state)) = (&mut self.curriculum, &state.curriculum) {
             curriculum
                 .resume(state)
                 .map_err(|error| format!("the curriculum in the checkpoint: {error}"))?;
         }
+        if let (Some(drift), Some(state)) = (&mut self.drift, &state.drift) {
+            drift
+                .resume(state)
+                .map_err(|error| format!("the drift in the checkpoint: {error}"))?;
+        }
         Ok(())
     }
+}
+
+/// What later steps depend on, as checkpoints keep it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    curriculum: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    drift: Option<Value>,
 }

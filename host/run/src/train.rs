@@ -146,6 +146,7 @@ pub fn train(
             &mut run,
             checkpoint.as_ref(),
             &mut observer,
+            reporter.clone(),
         )
         .await?;
         reporter.phases_ended();
@@ -232,6 +233,7 @@ async fn train_phases(
     run: &mut RunDirectory,
     checkpoint: Option<&Checkpoint>,
     observer: &mut RunObserver,
+    reporter: Arc<dyn RunReporter>,
 ) -> Result<PhaseEnd, RunFailure> {
     let seed = parts.config.seed;
     let mut end = PhaseEnd::Finished;
@@ -243,7 +245,7 @@ async fn train_phases(
     if let Some(config) = &parts.config.rl
         && end != PhaseEnd::Interrupted
     {
-        let mut rollouts = PolicyRollouts::new(parts.clone(), config)?;
+        let mut rollouts = PolicyRollouts::new(parts.clone(), config, reporter)?;
         end = rl::train(
             config,
             seed,

@@ -11,7 +11,7 @@ use rlf_dialogue::tool::{CallOutcome, Ended, Hints, ToolCall, ToolDefinition};
 use rlf_interpreters::interpreter::Interpreter;
 use rlf_plugins::arguments::canonical_json;
 use rlf_plugins::counters::{CallCounters, CallCounts, Unhealthy};
-use rlf_plugins::gates::{NestedCalls, Nesting, ProgramRunner};
+use rlf_plugins::gates::{LanguageModel, LanguageModels, NestedCalls, Nesting, ProgramRunner};
 use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::outcome::{CallEnd, bytes, invalid_arguments};
 use rlf_plugins::plugin::Plugin;
@@ -102,12 +102,36 @@ pub enum ToolError {
         /// The reason why it is missing, or the names that exist.
         hint: String,
     },
+    /// A plugin is granted a model that does not exist.
+    #[error("[plugins.{plugin}] `models`: there is no model `{name}`{hint}")]
+    NoSuchModel {
+        /// The plugin that asks.
+        plugin: String,
+        /// The name in its grants.
+        name: String,
+        /// The names that exist, or what to add.
+        hint: String,
+    },
     /// The number is not a share.
     #[error("`tools.max_trap_share` = {0}: write a share from 0 to 1")]
     TrapShare(f64),
 }
 
 impl ToolError {
+    /// The error that the grants of `plugin` name a model that is none of the known ones.
+    pub fn no_such_model<'n>(
+        plugin: &str,
+        name: &str,
+        known: impl IntoIterator<Item = &'n str>,
+    ) -> Self {
+        let hint = match rlf_config::nearest(name, known) {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None => format!("; add a table [models.{name}]"),
+        };
+        let (plugin, name) = (plugin.to_owned(), name.to_owned());
+        Self::NoSuchModel { plugin, name, hint }
+    }
+
     /// The key of `[tools]` that is wrong; empty if the error is of something else.
     pub fn key(&self) -> &'static str {
         match self {
@@ -137,11 +161,22 @@ struct Inner {
     missing: BTreeMap<String, String>,
     /// Plugins that run programs, by name.
     interpreters: BTreeMap<String, Arc<Plugin>>,
+    /// Models that plugins can ask.
+    models: LanguageModels,
 }
 
 impl ToolManager {
-    /// Offers all tools of all plugins in a registry.
+    /// Offers all tools of all plugins in a registry. There are no models that they could ask.
     pub fn new(registry: &Registry, config: &ToolManagerConfig) -> Result<Self, ToolError> {
+        Self::with_models(registry, config, LanguageModels::new())
+    }
+
+    /// Offers all tools of all plugins in a registry. They can ask these models, as far as their grants allow it.
+    pub fn with_models(
+        registry: &Registry,
+        config: &ToolManagerConfig,
+        models: LanguageModels,
+    ) -> Result<Self, ToolError> {
         config.validate()?;
         let mut tools = Vec::new();
         for plugin in registry.plugins() {
@@ -176,6 +211,7 @@ impl ToolManager {
                 unknown: CallCounters::default(),
                 missing: registry.missing_tools(),
                 interpreters,
+                models,
             }),
             outputs: None,
         };
@@ -186,6 +222,7 @@ impl ToolManager {
                 error: Box::new(error),
             })?;
             manager.check_execute(plugin)?;
+            manager.check_models(plugin)?;
         }
         Ok(manager)
     }
@@ -215,6 +252,16 @@ impl ToolManager {
             plugin: plugin.name().to_owned(),
             name: name.clone(),
             hint,
+        })
+    }
+
+    /// Checks that the models in the plugin's grants exist.
+    fn check_models(&self, plugin: &Plugin) -> Result<(), ToolError> {
+        let models = &self.inner.models;
+        let missing = (plugin.grants().models.iter()).find(|name| !models.contains_key(*name));
+        missing.map_or(Ok(()), |name| {
+            let known = models.keys().map(String::as_str);
+            Err(ToolError::no_such_model(plugin.name(), name, known))
         })
     }
 
@@ -295,11 +342,12 @@ impl ToolManager {
         })
     }
 
+    /// Makes one call, of the model or of another call.
     async fn invoke_one(
         &self,
         call: ToolCall,
         context: &TurnContext,
-        caller: Option<Caller>,
+        from: Option<CalledFrom<'_>>,
     ) -> CallOutcome {
         let started = Instant::now();
         let (end, counters, component) = match self.inner.by_name.get(&call.name) {
@@ -307,7 +355,7 @@ impl ToolManager {
                 let tool = &self.inner.tools[*index];
                 let plugin = tool.plugin.latest();
                 let end = self
-                    .run(*index, &plugin, &call, context, caller, started)
+                    .run(*index, &plugin, &call, context, from, started)
                     .await;
                 (end, &tool.counters, plugin.hash().to_owned())
             }
@@ -335,7 +383,7 @@ impl ToolManager {
         plugin: &Arc<Plugin>,
         call: &ToolCall,
         context: &TurnContext,
-        caller: Option<Caller>,
+        from: Option<CalledFrom<'_>>,
         started: Instant,
     ) -> CallEnd {
         let tool = &self.inner.tools[index];
@@ -379,13 +427,14 @@ impl ToolManager {
                     seed,
                     ..context.clone()
                 };
-                Nesting::new(Arc::new(self.clone()), turn, &call.call_id)
+                let nesting = Nesting::new(Arc::new(self.clone()), turn, &call.call_id);
+                Arc::new(nesting.within(from.as_ref().map(|from| from.nesting)))
             })
         };
         let mut attempt = Attempt {
             arguments: &arguments,
             plugin,
-            caller,
+            caller: from.as_ref().map(|from| from.caller.clone()),
             nesting: nesting(),
             deadline: started + plugin.call_deadline(),
             seed,
@@ -472,10 +521,11 @@ impl NestedCalls for ToolManager {
     fn call<'a>(
         &'a self,
         call: ToolCall,
-        turn: &'a TurnContext,
+        nesting: &'a Arc<Nesting>,
         caller: Caller,
     ) -> BoxFuture<'a, CallOutcome> {
-        Box::pin(self.invoke_one(call, turn, Some(caller)))
+        let from = CalledFrom { nesting, caller };
+        Box::pin(self.invoke_one(call, nesting.turn(), Some(from)))
     }
 
     fn interpreter(&self, plugins: &[String], language: &str) -> Option<Arc<dyn ProgramRunner>> {
@@ -483,6 +533,16 @@ impl NestedCalls for ToolManager {
         let named = (plugins.iter()).filter_map(|plugin| interpreters.get(plugin));
         Some(Arc::new(Interpreter::among(named, language)?))
     }
+
+    fn model(&self, name: &str) -> Option<Arc<dyn LanguageModel>> {
+        self.inner.models.get(name).cloned()
+    }
+}
+
+/// The call that makes another one.
+struct CalledFrom<'a> {
+    nesting: &'a Arc<Nesting>,
+    caller: Caller,
 }
 
 /// True if a call may be repeated after something it needed was unavailable.

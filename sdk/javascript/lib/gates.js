@@ -1,4 +1,5 @@
-// Other tools, programs and HTTP, for plugins to which the operator opens the gates `tools`, `execute` and `http`.
+// Other tools, programs, HTTP and language models, for plugins to which the operator opens the gates `tools`, `execute`, `http` and
+// `model`.
 
 /** A request that was not carried out. `kind` is `denied` (the gate is not open), `not-found`, `invalid-arguments`,
  * `exhausted` (more requests than a call may make) or `unavailable`. */
@@ -76,6 +77,22 @@ export function fetchAll(requests) {
   return answers('http.fetch', requests, requestOf, ({ status, headers, body }) => new Response(status, headers, bytesOf(body)));
 }
 
+/** `name`, `max_tokens` and `context_tokens` of each language model that can be asked. A limit of 0 is not known. */
+export function listModels() {
+  return gates.ask === undefined ? [] : JSON.parse(gates.ask('model.list', '[]'));
+}
+
+/** Asks a language model. `messages` is a text of the user, or `[role, text]` each. `options`: `model`, `maxTokens`, `temperature`.
+ * Returns `text`, `cutShort`, `questionTokens` and `answerTokens`. Throws `GateError` if the question was not asked. */
+export function askModel(messages, options = {}) {
+  return only(askModels([{ messages, ...options }]));
+}
+
+/** Asks questions side by side: `messages`, and the options of `askModel`. Returns an answer or a `GateError` for each. */
+export function askModels(questions) {
+  return answers('model.ask', questions, questionOf, answerOf);
+}
+
 function answers(kind, requests, encode, decode) {
   const standIn = gates.standIns.get(kind);
   if (standIn !== undefined) return requests.map((request) => stoodIn(standIn, request));
@@ -136,4 +153,13 @@ function reportOf({ ended, outcome, exit_code: exitCode, exception, stdout, stde
 function requestOf({ url, method = 'GET', headers = {}, body }) {
   const value = (given) => (typeof given === 'string' ? { text: given } : { secret: given.secret });
   return { method, url, headers: Object.entries(headers).map(([name, given]) => [name, value(given)]), body: base64(body) };
+}
+
+function questionOf({ messages, model = '', maxTokens = 0, temperature = null }) {
+  const pairs = typeof messages === 'string' ? [['user', messages]] : messages;
+  return { model, messages: pairs.map(([role, text]) => ({ role, text })), max_tokens: maxTokens, temperature };
+}
+
+function answerOf({ text, cut_short: cutShort, question_tokens: questionTokens, answer_tokens: answerTokens }) {
+  return { text, cutShort, questionTokens, answerTokens };
 }

@@ -14,16 +14,17 @@ let loads = 0;
  *
  * @param file Its path.
  * @param options `config`: what `init` is given. `data`: files by data slot and path, as text or bytes. `tools(name, arguments)`,
- * `programs(program)` and `requests(request)` answer as through the gates. A tool's answer may be text or JSON, and a program's the
- * text that it printed.
+ * `programs(program)`, `requests(request)` and `questions(question)` answer as through the gates. A tool's answer may be text or JSON,
+ * a program's the text that it printed, and a model's a text.
  * @returns `tools`, the definitions that a model reads; `call(tool, values, facts)`, an observation as `{text, failed,
  * metrics, content}`; and `grade(task, trajectories, grading)`, a score or an `Error` for each trajectory.
  */
-export async function load(file, { config = {}, data = {}, tools, programs, requests } = {}) {
+export async function load(file, { config = {}, data = {}, tools, programs, requests, questions } = {}) {
   gates.standIns.clear();
   if (tools !== undefined) gates.standIns.set('tools.invoke', ([name, values]) => resultOf(tools(name, values)));
   if (programs !== undefined) gates.standIns.set('execute.run', (program) => reportOf(programs(program)));
   if (requests !== undefined) gates.standIns.set('http.fetch', requests);
+  if (questions !== undefined) gates.standIns.set('model.ask', (question) => answerOf(questions(question)));
   registered.readers.push((slot) => {
     if (!Object.hasOwn(data, slot)) throw new Error(`there is no data slot ${JSON.stringify(slot)}`);
     const files = Object.entries(data[slot]).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -53,6 +54,10 @@ export async function load(file, { config = {}, data = {}, tools, programs, requ
 function resultOf(shown) {
   if (typeof shown === 'string') return { ended: 'ok', text: shown, structured: [] };
   return 'ended' in shown ? shown : { ended: 'ok', text: JSON.stringify(shown), structured: [shown] };
+}
+
+function answerOf(answer) {
+  return typeof answer === 'string' ? { text: answer, cutShort: false, questionTokens: 0, answerTokens: 0 } : answer;
 }
 
 function reportOf(report) {

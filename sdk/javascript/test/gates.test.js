@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import { gates } from '../lib/gates.js';
-import { callTool, callTools, fetch, GateError, listTools, Response, runProgram } from '../lib/index.js';
+import { askModel, askModels, callTool, callTools, fetch, GateError, listModels, listTools, Response, runProgram } from '../lib/index.js';
 import { load } from '../lib/testing.js';
 
 /** Runs `ask` with a host that gives these answers. Returns what the host was asked. */
@@ -46,6 +46,20 @@ test('programs and requests are sent and answered', () => {
     assert.deepEqual(fetch('https://a', { headers: { k: { secret: 'KEY' }, l: 'v' } }).json(), { x: 1 });
   });
   assert.deepEqual(request.headers, [['k', { secret: 'KEY' }], ['l', { text: 'v' }]]);
+});
+
+test('questions are sent and answered', () => {
+  const answer = { text: 'yes', cut_short: true, question_tokens: 3, answer_tokens: 1 };
+  const [kind, [question]] = asked([answer], () => {
+    assert.deepEqual(askModel('Is it?', { maxTokens: 9 }), { text: 'yes', cutShort: true, questionTokens: 3, answerTokens: 1 });
+  });
+  assert.deepEqual([kind, question], ['model.ask', { model: '', messages: [{ role: 'user', text: 'Is it?' }], max_tokens: 9, temperature: null }]);
+  const error = { kind: 'exhausted', message: 'no more' };
+  asked([answer, { error }], () => {
+    const [, refused] = askModels([{ messages: [['system', 'Be short.'], ['user', 'Why?']], model: 'judge' }, { messages: '?' }]);
+    assert.equal(refused.kind, 'exhausted');
+  });
+  assert.deepEqual(listModels(), []);
 });
 
 test('outside the sandbox a test answers', async () => {

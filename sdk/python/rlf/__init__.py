@@ -16,24 +16,29 @@ The same file runs natively, in a test (see `rlf.testing`), and in the sandbox.
 | `@rlf.tool`, and what a tool may return | `tools`, `observations` |
 | `@rlf.reward`, and what it is given | `rewards`, `trajectories` |
 | `@rlf.init`, and data that the operator binds | `setup` |
-| other tools, programs and HTTP, through gates | `gates` |
+| other tools, programs, HTTP and language models, through gates | `gates` |
 | from annotations to a JSON Schema, and from JSON to values | `schemas` |
 | tests | `testing` |
 """
 
 from .errors import Failure, InvalidPlugin
 from .gates import (
+    Answer,
     GateError,
     Program,
+    Question,
     Report,
     Request,
     Response,
     Secret,
     ToolResult,
+    ask_model,
+    ask_models,
     call_tool,
     call_tools,
     fetch,
     fetch_all,
+    list_models,
     list_tools,
     run_program,
     run_programs,
@@ -55,6 +60,7 @@ from .trajectories import (
 )
 
 __all__ = [
+    "Answer",
     "Call",
     "Context",
     "Failure",
@@ -67,6 +73,7 @@ __all__ = [
     "Observation",
     "Outcome",
     "Program",
+    "Question",
     "Report",
     "Request",
     "Response",
@@ -77,12 +84,15 @@ __all__ = [
     "Trajectory",
     "Turn",
     "Verdict",
+    "ask_model",
+    "ask_models",
     "call_tool",
     "call_tools",
     "data",
     "fetch",
     "fetch_all",
     "init",
+    "list_models",
     "list_tools",
     "reward",
     "run_program",

@@ -1,8 +1,9 @@
-"""Other tools, programs and HTTP, for plugins to which the operator opens the gates `tools`, `execute` and `http`.
+"""Other tools, programs, HTTP and language models, for plugins to which the operator opens the gates `tools`, `execute`, `http` and
+`model`.
 
-`plugin.toml` asks for a gate (`gates = ["tools"]`), and the operator decides what it leads to. `rlf.call_tool`, `rlf.run_program`
-and `rlf.fetch` make one request and wait for its answer. `rlf.call_tools`, `rlf.run_programs` and `rlf.fetch_all` make several side
-by side. All of them end at the deadline of the call that makes them.
+`plugin.toml` asks for a gate (`gates = ["tools"]`), and the operator decides what it leads to. `rlf.call_tool`, `rlf.run_program`,
+`rlf.fetch` and `rlf.ask_model` make one request and wait for its answer. `rlf.call_tools`, `rlf.run_programs`, `rlf.fetch_all` and
+`rlf.ask_models` make several side by side. All of them end at the deadline of the call that makes them.
 """
 
 import base64
@@ -113,6 +114,32 @@ class Response:
         return json.loads(self.body)
 
 
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A question to a language model."""
+
+    messages: str | Sequence[tuple[str, str]]
+    """A message of the user, or several messages: `(role, text)` each, with the role `system`, `user` or `assistant`."""
+    model: str = ""
+    """The operator's name for the model. If empty, the first one is asked."""
+    max_tokens: int = 0
+    """Maximum length of the answer. 0 means all that the operator allows."""
+    temperature: float | None = None
+    """From 0 to 2. None means the operator's temperature."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """The answer of a language model."""
+
+    text: str
+    """Without the model's think block. May be empty."""
+    cut_short: bool = False
+    """True if the limit of tokens cut it short."""
+    question_tokens: int = 0
+    answer_tokens: int = 0
+
+
 def list_tools() -> list[dict[str, Any]]:
     """`name`, `description` and `input_schema` of each tool that can be called."""
     return [] if not _askers else json.loads(_askers[0]("tools.list", "[]"))
@@ -146,6 +173,22 @@ def fetch(url: str, method: str = "GET", headers: Mapping[str, str | Secret] | N
 def fetch_all(requests: Iterable[Request]) -> list[Response | GateError]:
     """Makes HTTP requests side by side, and returns one answer each, in order."""
     return _answers("http.fetch", list(requests), _request, _response)
+
+
+def list_models() -> list[dict[str, Any]]:
+    """`name`, `max_tokens` and `context_tokens` of each model that can be asked. A limit of 0 is not known."""
+    return [] if not _askers else json.loads(_askers[0]("model.list", "[]"))
+
+
+def ask_model(messages: str | Sequence[tuple[str, str]], model: str = "", max_tokens: int = 0, temperature: float | None = None) -> Answer:
+    """Asks a language model. `messages` is the user's message, or several: `(role, text)` each. Raises `GateError` if the question
+    was not asked."""
+    return _only(ask_models([Question(messages, model, max_tokens, temperature)]))
+
+
+def ask_models(questions: Iterable[Question]) -> list[Answer | GateError]:
+    """Asks questions side by side, and returns one answer each, in order."""
+    return _answers("model.ask", list(questions), _question, _answer)
 
 
 _askers: list[Callable[[str, str], str]] = []
@@ -253,3 +296,17 @@ def _request(request):
 
 def _response(answer):
     return Response(answer["status"], [tuple(header) for header in answer["headers"]], base64.b64decode(answer["body"]))
+
+
+def _question(question):
+    messages = [("user", question.messages)] if isinstance(question.messages, str) else question.messages
+    return {
+        "model": question.model,
+        "messages": [{"role": role, "text": text} for role, text in messages],
+        "max_tokens": question.max_tokens,
+        "temperature": question.temperature,
+    }
+
+
+def _answer(answer):
+    return Answer(answer["text"], answer["cut_short"], answer["question_tokens"], answer["answer_tokens"])

@@ -20,7 +20,7 @@ from .observations import part
 from .setup import bind
 from .trajectories import Call, Grading, MalformedCall, Message, Outcome, Task, Trajectory, Turn
 
-__all__ = ["TrajectoryBuilder", "answer_programs", "answer_requests", "answer_tools", "bind", "call", "context", "forget", "grade", "init", "schema", "task", "trajectory"]
+__all__ = ["TrajectoryBuilder", "answer_programs", "answer_questions", "answer_requests", "answer_tools", "bind", "call", "context", "forget", "grade", "init", "schema", "task", "trajectory"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +70,16 @@ def answer_programs(function):
 def answer_requests(function):
     """Has `function(request)` answer HTTP requests, as through the gate `http`. It returns a `rlf.Response`."""
     gates.stand_in("http.fetch", function)
+
+
+def answer_questions(function):
+    """Has `function(question)` answer for language models, as through the gate `model`. It returns a text, or a `rlf.Answer`."""
+
+    def answered(question):
+        answer = function(question)
+        return gates.Answer(answer) if isinstance(answer, str) else answer
+
+    gates.stand_in("model.ask", answered)
 
 
 def forget():

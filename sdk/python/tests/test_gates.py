@@ -68,6 +68,21 @@ class Gates(unittest.TestCase):
         self.assertEqual((sent["method"], sent["body"]), ("GET", "aGk="))
         self.assertEqual((response.json(), response.headers), ({"x": 1}, [("a", "b")]))
 
+    def test_questions_are_sent_and_answered(self):
+        answer = {"text": "yes", "cut_short": True, "question_tokens": 3, "answer_tokens": 1}
+        host = self.host([answer])
+        self.assertEqual(rlf.ask_model("Is it?", max_tokens=9), rlf.Answer("yes", True, 3, 1))
+        kind, (sent,) = host.asked
+        self.assertEqual((kind, sent["messages"]), ("model.ask", [{"role": "user", "text": "Is it?"}]))
+        self.assertEqual((sent["model"], sent["max_tokens"], sent["temperature"]), ("", 9, None))
+        refused = {"error": {"kind": "exhausted", "message": "no more"}}
+        host = self.host([answer, refused])
+        asked = [rlf.Question([("system", "Be short."), ("user", "Why?")], model="judge"), rlf.Question("?")]
+        self.assertEqual([type(one) for one in rlf.ask_models(asked)], [rlf.Answer, rlf.GateError])
+        self.assertEqual(host.asked[1][0]["messages"][0], {"role": "system", "text": "Be short."})
+        self.host([{"name": "judge", "max_tokens": 5, "context_tokens": 0}])
+        self.assertEqual(rlf.list_models()[0]["name"], "judge")
+
     def test_requests_of_a_wrong_form_raise(self):
         self.host({"error": {"kind": "invalid-arguments", "message": "stdin is not base64"}})
         with self.assertRaisesRegex(rlf.GateError, "stdin is not base64"):
@@ -78,6 +93,9 @@ class Gates(unittest.TestCase):
         with self.assertRaisesRegex(rlf.GateError, "the gate `http` is not open"):
             rlf.fetch("https://example.com")
         self.assertEqual(rlf.list_tools(), [])
+        self.assertEqual(rlf.list_models(), [])
+        testing.answer_questions(lambda question: question.messages.upper())
+        self.assertEqual(rlf.ask_model("why").text, "WHY")
 
         def add(name, arguments):
             if name != "add":

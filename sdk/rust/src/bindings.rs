@@ -64,6 +64,17 @@ pub mod execute {
     });
 }
 
+pub mod model {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package rlf:sdk-model; world model-import { import rlf:plugin/model@0.1.0; }",
+        world: "rlf:sdk-model/model-import",
+        additional_derives: [PartialEq, Clone],
+        with: { "rlf:plugin/types@0.1.0": crate::bindings::lifecycle::rlf::plugin::types },
+        generate_all,
+    });
+}
+
 pub mod http {
     wit_bindgen::generate!({
         path: "../../wit",

@@ -49,6 +49,7 @@
 //! | write to the operator's log | [`log`] |
 //! | ask hosts that the operator opens | [`http`] |
 //! | call other tools | [`tools`] |
+//! | ask a language model | [`model`] |
 //! | run programs, such as a candidate's code | [`execute`] |
 //! | test without WebAssembly | [`testing`] |
 //!
@@ -65,6 +66,7 @@ pub mod execute;
 pub mod http;
 pub mod lifecycle;
 pub mod log;
+pub mod model;
 mod observation;
 mod plugin;
 mod reference;

@@ -1,4 +1,5 @@
-//! A stand-in for the host in native tests: bound data, the log, and the answers of tools, interpreters and hosts.
+//! A stand-in for the host in native tests: bound data, the log, and the answers of tools, interpreters, models
+//! and hosts.
 //!
 //! Everything here is per thread, and each test has its own thread. [`testing`](crate::testing) sets it.
 
@@ -12,6 +13,7 @@ use crate::bindings::execute::rlf::plugin::code::{Program, Report};
 use crate::bindings::http::rlf::plugin::http::{Request, Response};
 use crate::bindings::lifecycle::rlf::plugin::data::Entry;
 use crate::bindings::lifecycle::rlf::plugin::log::Level;
+use crate::bindings::model::rlf::plugin::model::{Answer, Question};
 use crate::bindings::tools::rlf::plugin::tools::{
     Request as ToolRequest, Response as ToolResponse,
 };
@@ -23,11 +25,13 @@ thread_local! {
     static LOGGED: RefCell<Vec<(Level, String)>> = const { RefCell::new(Vec::new()) };
     static NETWORK: RefCell<Option<Network>> = const { RefCell::new(None) };
     static INTERPRETER: RefCell<Option<Interpreter>> = const { RefCell::new(None) };
+    static MODELS: RefCell<Option<Models>> = const { RefCell::new(None) };
     static TOOLS: RefCell<Option<Tools>> = const { RefCell::new(None) };
 }
 
 type Interpreter = Box<dyn FnMut(&Program) -> Result<Report, Error>>;
 type Network = Box<dyn FnMut(&Request) -> Result<Response, Error>>;
+type Models = Box<dyn FnMut(&Question) -> Result<Answer, Error>>;
 type Tools = Box<dyn FnMut(&ToolRequest) -> Result<ToolResponse, Error>>;
 
 /// Answers for other tools in this test, as those that the operator opens would.
@@ -79,6 +83,27 @@ pub(crate) fn compile(name: &str, source: &str) -> Result<Result<Compiled, Excep
         })),
         None => Err(no_interpreter()),
     })
+}
+
+/// Sets the answers of language models in this test.
+pub fn answer_questions_with(models: impl FnMut(&Question) -> Result<Answer, Error> + 'static) {
+    MODELS.set(Some(Box::new(models)));
+}
+
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn ask(question: &Question) -> Result<Answer, Error> {
+    MODELS.with_borrow_mut(|models| match models {
+        Some(models) => models(question),
+        None => Err(Error::Denied(
+            "no model is open in this test; see `testing::answer_questions_with`".to_owned(),
+        )),
+    })
+}
+
+/// The descriptions of models: none, because a test has only their answers.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn models() -> Vec<crate::model::Description> {
+    Vec::new()
 }
 
 /// Sets the answers of the network in this test, in place of the hosts that the operator opens.

@@ -8,7 +8,9 @@ mod scenarios;
 pub use environment::{Session, init_environment, open};
 pub use scenarios::check_scenarios;
 
-pub use crate::stand_in::{answer_with, bind, execute_with, invoke_with, logged};
+pub use crate::stand_in::{
+    answer_questions_with, answer_with, bind, execute_with, invoke_with, logged,
+};
 
 use serde_json::Value;
 

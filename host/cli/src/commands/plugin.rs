@@ -29,7 +29,7 @@ use rlf_plugins::registry::Registry;
 use rlf_run::PluginSources;
 use rlf_run::plugins::KINDS;
 use rlf_sandbox::Sandbox;
-use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
+use rlf_tools::tool_manager::ToolManagerConfig;
 use serde_json::json;
 
 use self::live::Live;
@@ -96,7 +96,7 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
         } => {
             let (registry, found) = find(plugin, bindings)?.0.map_err(|no| anyhow!("{no}"))?;
             let arguments = arguments.unwrap_or_default();
-            let mut tools = ToolManager::new(&registry, &ToolManagerConfig::default())?;
+            let mut tools = operator.tools(&registry, &ToolManagerConfig::default())?;
             if let Some(folder) = outputs {
                 tools = tools.keeping_outputs_in(folder);
             }
@@ -110,7 +110,7 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             bindings,
         } => {
             let (registry, found) = find(plugin, bindings)?.0.map_err(|no| anyhow!("{no}"))?;
-            let tools = ToolManager::new(&registry, &ToolManagerConfig::default())?;
+            let tools = operator.tools(&registry, &ToolManagerConfig::default())?;
             let graded = grade::Graded {
                 answer: answer.as_deref(),
                 reference,
@@ -125,7 +125,7 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             bindings,
         } => {
             let (registry, found) = find(plugin, bindings)?.0.map_err(|no| anyhow!("{no}"))?;
-            let tools = ToolManager::new(&registry, &ToolManagerConfig::default())?;
+            let tools = operator.tools(&registry, &ToolManagerConfig::default())?;
             let work = bench::work(&found, trial)?;
             let time = Duration::from_secs(*seconds);
             bench::run(&found, &tools, work, time, options.json)
@@ -137,12 +137,12 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
         } => {
             call::arguments(&trial.arguments)?;
             let find = || Ok(find(plugin, bindings)?.0);
-            let live = Live::load(&find, identify(plugin)?.files, options.json)?;
+            let live = Live::load(&find, &operator, identify(plugin)?.files, options.json)?;
             watch::run(live, trial, options.json)
         }
         PluginCommand::Try { plugin, bindings } => {
             let find = || Ok(find(plugin, bindings)?.0);
-            let live = Live::load(&find, identify(plugin)?.files, options.json)?;
+            let live = Live::load(&find, &operator, identify(plugin)?.files, options.json)?;
             play::run(live, options.json)
         }
         PluginCommand::Build(build) => {

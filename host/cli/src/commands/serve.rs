@@ -6,7 +6,6 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use rlf_plugins::follower::Follower;
 use rlf_serve::{ServeConfig, ServeConfigError, Server};
-use rlf_tools::tool_manager::ToolManager;
 use tokio::sync::Notify;
 
 use crate::arguments;
@@ -40,7 +39,9 @@ pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
     for problem in registry.problems() {
         warn(&problem.to_string());
     }
-    let tools = ToolManager::new(&registry, &operator.tools).context("[tools]")?;
+    let tools = operator
+        .tools(&registry, &operator.tools)
+        .context("[tools]")?;
     let _follower = (operator.tools.reload)
         .then(|| Follower::start(&registry, &sandbox))
         .transpose()

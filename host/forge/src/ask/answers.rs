@@ -4,10 +4,9 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use rlf_endpoint::{ChatMessage, Usage};
+use rlf_endpoint::{ChatMessage, Spent, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::account::Spent;
 use super::error::AskError;
 
 /// Digits of the identity in a file's name.

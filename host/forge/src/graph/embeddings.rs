@@ -11,12 +11,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::error::Error;
 
 use async_trait::async_trait;
-use rlf_endpoint::{Embedded, Endpoint, EndpointError};
+use rlf_endpoint::{Embedded, Endpoint, EndpointError, tokens_of};
 use serde_json::json;
 
 use super::Tool;
 use super::similarity::{Score, Similarity, Wording};
-use crate::ask::tokens_of;
 
 /// Maximum number of texts of one request.
 const BATCH: usize = 32;

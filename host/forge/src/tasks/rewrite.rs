@@ -39,6 +39,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::{StreamExt as _, stream};
+use rlf_endpoint::Spent;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -51,7 +52,7 @@ use super::record::TaskRecord;
 use super::stage_file::{FileError, Hashes, StageFile};
 use crate::ask::prompts::{PromptError, Prompts};
 use crate::ask::{
-    Account, Answers, AskError, AskObserver, Asker, Limits, Model, Question, Spent, Unusable,
+    Account, Answers, AskError, AskObserver, Asker, Limits, Model, Question, Unusable,
 };
 use crate::graph::GraphError;
 use crate::verify::Unserved;

@@ -1,5 +1,6 @@
 //! An estimate of questions and tokens, before a model is asked.
 
+use rlf_endpoint::{Price, tokens_of};
 use serde::Serialize;
 
 use super::candidate::Form;
@@ -7,7 +8,7 @@ use super::stages::{
     format_of, plan_question, question, scenarios_question, sketch_question, source_question,
 };
 use crate::ask::prompts::{PromptError, Prompts};
-use crate::ask::{Price, Question, Total, tokens_of};
+use crate::ask::{Question, Total};
 
 /// Tokens of a typical sketch, of a plan, and of what a revision is told.
 const SKETCH: u64 = 900;

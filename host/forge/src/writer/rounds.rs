@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use rlf_endpoint::Spent;
 use rlf_specification::Severity;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,7 +16,7 @@ use super::plan::Plan;
 use super::stages::{format_of, pretty, question};
 use super::{Request, WriteError, Writer};
 use crate::ask::prompts::PromptError;
-use crate::ask::{AskError, Question, Spent};
+use crate::ask::{AskError, Question};
 
 /// Maximum number of findings that a revision is shown.
 const MAX_FINDINGS: usize = 40;

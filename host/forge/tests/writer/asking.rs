@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use rlf_endpoint::ChatMessage;
+use rlf_endpoint::{ChatMessage, Price};
 use rlf_forge::ask::prompts::Prompts;
-use rlf_forge::ask::{Account, AskError, Limits, Price, Question, Unusable};
+use rlf_forge::ask::{Account, AskError, Limits, Question, Unusable};
 use rlf_forge::writer::{Form, PROMPTS, estimate};
 
 use crate::scripted::{Act, Scripted, asker, hurried, says};

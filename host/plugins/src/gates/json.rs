@@ -16,10 +16,11 @@ use wasmtime::component::{HasData, Linker};
 
 use super::execute::wit::Host as _;
 use super::http::wit::Host as _;
+use super::model::wit::Host as _;
 use super::tools::wit::Host as _;
-use super::{execute, http, tools};
+use super::{execute, http, model, tools};
 use crate::bindings::code::{File, Limits, Outcome, Program, Report};
-use crate::bindings::types::{Error, ToolDefinition};
+use crate::bindings::types::{Error, Role, ToolDefinition};
 use crate::guest_json::{captured_text, ended_name, error_to_json, observation_to_json};
 
 #[allow(missing_docs, unreachable_pub, clippy::pedantic)] // generated
@@ -69,6 +70,7 @@ impl View<'_> {
             "tools.invoke" => ("tools", self.0.gate::<tools::ToolsGate>().is_some()),
             "execute.run" => ("execute", self.0.gate::<execute::ExecuteGate>().is_some()),
             "http.fetch" => ("http", self.0.gate::<http::HttpGate>().is_some()),
+            "model.ask" => ("model", self.0.gate::<model::ModelGate>().is_some()),
             _ => return None,
         };
         (!is_open).then_some(gate)
@@ -101,10 +103,19 @@ impl wit::Host for View<'_> {
                 Ok(requests) => Ok(array(&http::View(self.0).fetch(requests).await?, response)),
                 Err(refusal) => Err(refusal),
             },
+            "model.list" => {
+                let listed = model::View(self.0).list_models().await?;
+                Ok(Value::Array(listed.iter().map(described).collect()))
+            }
+            "model.ask" => match parsed(&requests, |question: JsonQuestion| Ok(question.into())) {
+                Ok(questions) => Ok(array(&model::View(self.0).ask(questions).await?, answered)),
+                Err(refusal) => Err(refusal),
+            },
             _ => {
                 let kind: String = kind.chars().take(64).collect();
                 Err(invalid(format!(
-                    "unknown kind of request {kind:?}; there are: tools.list, tools.invoke, execute.run, http.fetch"
+                    "unknown kind of request {kind:?}; there are: tools.list, tools.invoke, execute.run, http.fetch, \
+                     model.list, model.ask"
                 )))
             }
         };
@@ -331,5 +342,70 @@ fn response(response: &http::wit::Response) -> Value {
         "status": response.status,
         "headers": response.headers,
         "body": STANDARD.encode(&response.body),
+    })
+}
+
+fn described(model: &model::wit::Description) -> Value {
+    json!({
+        "name": model.name,
+        "max_tokens": model.max_tokens,
+        "context_tokens": model.context_tokens,
+    })
+}
+
+/// A request to `model.ask`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonQuestion {
+    #[serde(default)]
+    model: String,
+    messages: Vec<JsonMessage>,
+    #[serde(default)]
+    max_tokens: u32,
+    #[serde(default)]
+    temperature: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonMessage {
+    role: JsonRole,
+    text: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum JsonRole {
+    System,
+    User,
+    Assistant,
+}
+
+impl From<JsonQuestion> for model::wit::Question {
+    fn from(question: JsonQuestion) -> Self {
+        let message = |message: JsonMessage| model::wit::ChatMessage {
+            role: match message.role {
+                JsonRole::System => Role::System,
+                JsonRole::User => Role::User,
+                JsonRole::Assistant => Role::Assistant,
+            },
+            text: message.text,
+        };
+        Self {
+            model: question.model,
+            messages: question.messages.into_iter().map(message).collect(),
+            max_tokens: question.max_tokens,
+            temperature: question.temperature,
+            extra: Vec::new(),
+        }
+    }
+}
+
+fn answered(answer: &model::wit::Answer) -> Value {
+    json!({
+        "text": answer.text,
+        "cut_short": answer.cut_short,
+        "question_tokens": answer.question_tokens,
+        "answer_tokens": answer.answer_tokens,
     })
 }

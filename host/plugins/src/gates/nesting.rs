@@ -1,4 +1,4 @@
-//! Calls made from inside a call, through the gates `tools` and `execute`.
+//! Calls made from inside a call, through the gates `tools`, `execute` and `model`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rlf_dialogue::tool::{CallOutcome, ToolCall, ToolDefinition};
+use rlf_endpoint::{ChatMessage, Completion, Ledger, Sampling};
 use rlf_sandbox::{BoxFuture, Caller, Stopped};
 
 use crate::bindings::code::{Compiled, Exception, Program, Report};
 use crate::bindings::types::Error;
 use crate::turn::TurnContext;
 
-/// The tools and interpreters that a plugin can reach from inside a call, by the names in its grants. `rlf-tools`
+/// The tools, interpreters and models that a plugin can reach from inside a call, by the names in its grants. `rlf-tools`
 /// implements it.
 pub trait NestedCalls: fmt::Debug + Send + Sync {
     /// The definitions of these tools, in this order.
@@ -22,20 +23,43 @@ pub trait NestedCalls: fmt::Debug + Send + Sync {
     /// Maximum size of a tool's arguments, in bytes. `None` if there is no such tool.
     fn arguments_bytes(&self, name: &str) -> Option<u64>;
 
-    /// Makes a call for a guest.
+    /// Makes a call for the guest whose call is `from`.
     fn call<'a>(
         &'a self,
         call: ToolCall,
-        turn: &'a TurnContext,
+        from: &'a Arc<Nesting>,
         caller: Caller,
     ) -> BoxFuture<'a, CallOutcome>;
 
     /// The interpreter of a language, among these plugins.
     fn interpreter(&self, plugins: &[String], language: &str) -> Option<Arc<dyn ProgramRunner>>;
+
+    /// The language model of this name.
+    fn model(&self, name: &str) -> Option<Arc<dyn LanguageModel>>;
 }
 
+/// A language model that plugins can ask. `rlf-models` implements it.
+pub trait LanguageModel: fmt::Debug + Send + Sync {
+    /// Maximum number of tokens of an answer. 0 if the model itself sets the limit.
+    fn max_tokens(&self) -> u32;
+
+    /// Maximum number of tokens of a question with its answer. 0 if it is not known.
+    fn context_tokens(&self) -> u32;
+
+    /// Answers a question of the call `asker`, and charges it.
+    fn ask<'a>(
+        &'a self,
+        messages: &'a [ChatMessage],
+        sampling: Sampling,
+        asker: &'a Nesting,
+    ) -> BoxFuture<'a, GateAnswer<Completion>>;
+}
+
+/// The models that plugins can ask, by the operator's names.
+pub type LanguageModels = BTreeMap<String, Arc<dyn LanguageModel>>;
+
 /// An answer to a plugin, or the end of its own call after an infrastructure failure.
-pub type ProgramAnswer<T> = Result<Result<T, Error>, Stopped>;
+pub type GateAnswer<T> = Result<Result<T, Error>, Stopped>;
 
 /// Runs programs for plugins that are granted `execute`. `rlf-interpreters` implements it.
 pub trait ProgramRunner: Send + Sync {
@@ -44,7 +68,7 @@ pub trait ProgramRunner: Send + Sync {
         &'a self,
         name: &'a str,
         source: &'a str,
-    ) -> BoxFuture<'a, ProgramAnswer<Result<Compiled, Exception>>>;
+    ) -> BoxFuture<'a, GateAnswer<Result<Compiled, Exception>>>;
 
     /// Runs a program until it ends or the deadline passes. `label` names it in logs.
     fn run(
@@ -52,7 +76,7 @@ pub trait ProgramRunner: Send + Sync {
         program: Program,
         label: String,
         deadline: Instant,
-    ) -> BoxFuture<'_, ProgramAnswer<Report>>;
+    ) -> BoxFuture<'_, GateAnswer<Report>>;
 }
 
 /// The means by which a call makes other calls. The sandbox receives it with the call.
@@ -60,22 +84,74 @@ pub struct Nesting {
     pub(super) calls: Arc<dyn NestedCalls>,
     pub(super) turn: TurnContext,
     call_id: String,
+    /// The call that made this one.
+    within: Option<Arc<Self>>,
+    /// The trajectory, or the group of trajectories, that the call works for, and its size.
+    account: (String, u64),
     made: AtomicU32,
     /// Interpreters that were looked up, by language.
     found: Mutex<BTreeMap<String, Arc<dyn ProgramRunner>>>,
+    /// What the call, and the calls that it makes, spend on models.
+    ledgers: Mutex<BTreeMap<String, Ledger>>,
 }
 
 impl Nesting {
     /// Creates the context in which the call `call_id` can make other calls. The calls that it makes derive their seeds
     /// from `turn.seed`.
-    pub fn new(calls: Arc<dyn NestedCalls>, turn: TurnContext, call_id: &str) -> Arc<Self> {
-        Arc::new(Self {
+    pub fn new(calls: Arc<dyn NestedCalls>, turn: TurnContext, call_id: &str) -> Self {
+        let account = (turn.trajectory_id.clone(), 1);
+        Self {
             calls,
             turn,
             call_id: call_id.to_owned(),
+            within: None,
+            account,
             made: AtomicU32::new(0),
             found: Mutex::default(),
-        })
+            ledgers: Mutex::default(),
+        }
+    }
+
+    /// Charges what the call spends to the call that made it, too.
+    #[must_use]
+    pub fn within(mut self, caller: Option<&Arc<Self>>) -> Self {
+        if let Some(caller) = caller {
+            self.account = caller.account.clone();
+            self.within = Some(Arc::clone(caller));
+        }
+        self
+    }
+
+    /// Says that the call grades a group of this size. It then has the budget of so many trajectories.
+    #[must_use]
+    pub fn for_group(mut self, size: usize) -> Self {
+        self.account = (self.call_id.clone(), size as u64);
+        self
+    }
+
+    /// The place in a trajectory where the call is made.
+    pub fn turn(&self) -> &TurnContext {
+        &self.turn
+    }
+
+    /// The trajectory, or the group of trajectories, that the call works for, and its size.
+    pub fn account(&self) -> (&str, u64) {
+        (&self.account.0, self.account.1)
+    }
+
+    /// What was spent on a model by this call, by the call that made it, and so on outwards.
+    pub fn ledgers(&self, model: &str) -> Vec<Ledger> {
+        let mut ledgers = Vec::new();
+        let mut call = Some(self);
+        while let Some(nesting) = call {
+            let mut by_model = nesting
+                .ledgers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            ledgers.push(by_model.entry(model.to_owned()).or_default().clone());
+            call = nesting.within.as_deref();
+        }
+        ledgers
     }
 
     /// The interpreter for a language, among these plugins.

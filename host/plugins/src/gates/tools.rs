@@ -109,7 +109,7 @@ impl wit::Host for View<'_> {
             calls.spawn(async move {
                 let answer = match call {
                     Ok(call) => {
-                        let outcome = nesting.calls.call(call, &nesting.turn, caller).await;
+                        let outcome = nesting.calls.call(call, &nesting, caller).await;
                         // Turned back into text at once, because a parsed value takes many times as much memory.
                         response(&outcome).map(Ok)
                     }

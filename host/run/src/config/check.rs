@@ -119,6 +119,13 @@ impl RunConfig {
             .map_err(ConfigurationError::in_table("tools", |e: &ToolError| {
                 e.key()
             }))?;
+        for (name, model) in &self.models {
+            model.check().map_err(|error| {
+                let key = format!("models.{name}.{}", error.key);
+                let problem = format!("{key}: {}", error.reason);
+                ConfigurationError::value(key, problem)
+            })?;
+        }
         if let Some(user) = &self.user {
             user.check()?;
         }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use console::style;
-use rlf_endpoint::{ChatRole, Endpoint};
+use rlf_endpoint::{ChatRole, Endpoint, Price, Spent};
 use rlf_forge::ask::{
-    Account, Answer, Answers, AskObserver, Asker, Limits, Price, Question, Spent, Total, Unusable,
+    Account, Answer, Answers, AskObserver, Asker, Limits, Question, Total, Unusable,
 };
 
 use crate::arguments::{ForgeAsker, ForgeModel};

@@ -7,9 +7,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 use async_trait::async_trait;
+use rlf_endpoint::Price;
 use rlf_environments::environments::Environments;
 use rlf_forge::ask::prompts::Prompts;
-use rlf_forge::ask::{AskError, Price, Question};
+use rlf_forge::ask::{AskError, Question};
 use rlf_forge::writer::{
     Estimate, Form, NotOpened, Opener, PROMPTS, Request, Stop, Thoroughness, WriteError, Writer,
     Written, estimate,

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use console::style;
 use indicatif::{ProgressBar, ProgressStyle};
-use rlf_endpoint::Endpoint;
+use rlf_endpoint::{Endpoint, Price};
 use rlf_forge::ask::prompts::Prompts;
-use rlf_forge::ask::{Answer, Answers, AskObserver, Limits, Model as _, Price, Silent, Unusable};
+use rlf_forge::ask::{Answer, Answers, AskObserver, Limits, Model as _, Silent, Unusable};
 use rlf_forge::tasks::rewrite::{Estimate, PROMPTS, Report, RewriteOptions, Rewriter};
 use rlf_forge::tasks::{Folder, Maker, Stage, TaskRecord};
 use serde_json::{Value, json};

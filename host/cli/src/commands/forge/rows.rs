@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail};
+use rlf_endpoint::Price;
+use rlf_forge::ask::AskError;
 use rlf_forge::ask::prompts::Prompts;
-use rlf_forge::ask::{AskError, Price};
 use rlf_forge::rows::decomposer::{Decomposer, Estimate, PROMPTS, estimate};
 use rlf_forge::rows::options::{RowOptions, Scenario};
 use rlf_forge::rows::{Input, RowsError, Stage, folder, make_rows, pipeline};

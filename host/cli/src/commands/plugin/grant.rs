@@ -144,7 +144,7 @@ fn grant(entry: &mut dyn TableLike, hash: &str, gates: &[String]) -> Granted {
 }
 
 /// The keys that a gate needs besides being open, each with an example.
-const EXAMPLES: [(&str, &str); 3] = [
+const EXAMPLES: [(&str, &str); 4] = [
     (
         "tools",
         "`tools = [\"calculate\"]`: the tools that it may call",
@@ -152,6 +152,10 @@ const EXAMPLES: [(&str, &str); 3] = [
     (
         "execute",
         "`execute = [\"python\"]`: the interpreters that it may run programs in",
+    ),
+    (
+        "model",
+        "`models = [\"judge\"]`: the models that it may ask, each with a table such as [models.judge]",
     ),
     (
         "http",

@@ -309,6 +309,9 @@ fn reaches(screen: &Screen, report: &PluginReport) {
             report.callable.join(", ")
         ));
     }
+    if open(GateName::Model) {
+        reached.push(format!("models: {}", report.models.join(", ")));
+    }
     if open(GateName::RealClock) {
         reached.push("the machine's clock: not deterministic, sleeping takes real time".to_owned());
     }

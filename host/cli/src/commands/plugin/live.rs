@@ -11,6 +11,7 @@ use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use super::Found;
 use super::signature::signature;
 use crate::display::printable;
+use crate::operator::Operator;
 
 /// A plugin with the tools that it may call.
 pub(super) struct Loaded {
@@ -21,6 +22,7 @@ pub(super) struct Loaded {
 /// The plugin as its files were when they were last looked at.
 pub(super) struct Live<'a> {
     find: &'a dyn Fn() -> anyhow::Result<Found>,
+    operator: &'a Operator,
     files: PluginFiles,
     stamps: FileStamps,
     /// True if only the results of calls are for standard output.
@@ -34,11 +36,13 @@ impl<'a> Live<'a> {
     /// its files change. Fails if there is no such plugin.
     pub(super) fn load(
         find: &'a dyn Fn() -> anyhow::Result<Found>,
+        operator: &'a Operator,
         files: PluginFiles,
         as_json: bool,
     ) -> anyhow::Result<Self> {
         let mut live = Self {
             find,
+            operator,
             stamps: files.stamps(),
             files,
             as_json,
@@ -71,7 +75,8 @@ impl<'a> Live<'a> {
         self.loaded = None;
         match (self.find)()? {
             Ok((registry, plugin)) => {
-                let tools = ToolManager::new(&registry, &ToolManagerConfig::default())?;
+                let config = ToolManagerConfig::default();
+                let tools = self.operator.tools(&registry, &config)?;
                 if !self.as_json {
                     show(&plugin, began.elapsed());
                 }

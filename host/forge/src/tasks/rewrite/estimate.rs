@@ -1,11 +1,12 @@
 //! An estimate of questions and tokens, before a model is asked.
 
+use rlf_endpoint::{Price, tokens_of};
 use serde::Serialize;
 
 use super::Rewriter;
 use super::question::question;
+use crate::ask::Question;
 use crate::ask::prompts::PromptError;
-use crate::ask::{Price, Question, tokens_of};
 use crate::tasks::record::TaskRecord;
 
 /// Tokens around the words of an answer, and of the faults that a model is told.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::ask::{Answer, AskObserver, Spent, Unusable};
+use rlf_endpoint::Spent;
+
+use crate::ask::{Answer, AskObserver, Unusable};
 
 /// Counts what each task spent, and passes everything on.
 pub(super) struct Tally<'a> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use console::style;
-use rlf_forge::ask::Price;
+use rlf_endpoint::Price;
 use rlf_forge::writer::{Estimate, Examination, Reached, Round, Stop, WriteObserver, Written};
 
 use crate::commands::forge::asking::{Shown, spent, total};

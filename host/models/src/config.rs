@@ -1,0 +1,211 @@
+//! Configuration of a model that plugins may ask.
+
+use std::path::{Path, PathBuf};
+
+use rlf_endpoint::{Budget, EndpointConfig, Price};
+use serde::{Deserialize, Serialize};
+
+/// A model that plugins may ask: exactly one of `endpoint`, `policy` and `replay`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelConfig {
+    /// An OpenAI-compatible endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<EndpointConfig>,
+    /// A checkpoint that decodes in this process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<FrozenPolicyConfig>,
+    /// A file of recorded answers: `models/NAME.jsonl` of a run. Nobody is asked. A question without a recorded answer
+    /// ends its call as unavailable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<PathBuf>,
+    /// Prices of a million tokens, for the metrics. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+    /// The budget of one call of a plugin, with all calls that it makes. The grading of a group has as many of these budgets
+    /// as it has trajectories. Default: 32 questions, 100,000 tokens.
+    pub call: Budget,
+    /// The budget of one trajectory, which counts likewise. Default: 100 questions, 300,000 tokens.
+    pub trajectory: Budget,
+    /// The budget of a run, or of another process. Default: 20,000,000 tokens.
+    pub run: Budget,
+}
+
+/// A policy that never changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrozenPolicyConfig {
+    /// A Hugging Face Qwen3 checkpoint, with tokenizer and chat template: a published one, or that of a run.
+    pub checkpoint: PathBuf,
+    /// Maximum number of tokens of an answer. Default 512.
+    #[serde(default = "default_max_tokens")]
+    pub max_tokens: u32,
+    /// Sampling temperature, from 0 to 2. Default 1.
+    #[serde(default = "default_temperature")]
+    pub temperature: f64,
+    /// Maximum number of tokens of a question and its answer. Default 2,048.
+    #[serde(default = "default_context")]
+    pub context: u32,
+    /// Number of questions that are answered at once; further ones wait. Default 8. Memory grows with
+    /// `slots x context`, as that of `[engine]` does.
+    #[serde(default = "default_slots")]
+    pub slots: usize,
+}
+
+fn default_max_tokens() -> u32 {
+    512
+}
+
+fn default_temperature() -> f64 {
+    1.0
+}
+
+fn default_context() -> u32 {
+    2_048
+}
+
+fn default_slots() -> usize {
+    8
+}
+
+/// An invalid configuration of a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {reason}")]
+pub struct ModelConfigError {
+    /// The key of the table.
+    pub key: String,
+    /// The mistake, and what to write instead.
+    pub reason: String,
+}
+
+impl ModelConfig {
+    /// Refuses a configuration that could never work. It reads nothing but the configuration itself.
+    pub fn check(&self) -> Result<(), ModelConfigError> {
+        let wrong = |key: &str, reason: &str| {
+            let (key, reason) = (key.to_owned(), reason.to_owned());
+            Err(ModelConfigError { key, reason })
+        };
+        let sources = [
+            self.endpoint.is_some(),
+            self.policy.is_some(),
+            self.replay.is_some(),
+        ];
+        match sources.into_iter().filter(|given| *given).count() {
+            0 => {
+                return wrong(
+                    "endpoint",
+                    "it is missing; write `endpoint = { url = \"..\", model = \"..\" }`, or `policy`, or `replay`",
+                );
+            }
+            1 => {}
+            _ => {
+                return wrong("endpoint", "keep one of `endpoint`, `policy` and `replay`");
+            }
+        }
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.check().map_err(|error| ModelConfigError {
+                key: format!("endpoint.{}", error.key),
+                reason: error.reason,
+            })?;
+        }
+        if let Some(policy) = &self.policy {
+            for (key, is_wrong, mend) in [
+                (
+                    "policy.max_tokens",
+                    policy.max_tokens == 0,
+                    "write 1 or more",
+                ),
+                (
+                    "policy.temperature",
+                    !(0.0..=2.0).contains(&policy.temperature),
+                    "write 0 to 2",
+                ),
+                (
+                    "policy.context",
+                    policy.context <= policy.max_tokens,
+                    "write more than `max_tokens`, so that there is room for a question",
+                ),
+                (
+                    "policy.slots",
+                    !(1..=1_024).contains(&policy.slots),
+                    "write 1 to 1024",
+                ),
+            ] {
+                if is_wrong {
+                    return wrong(key, mend);
+                }
+            }
+        }
+        if let Some(price) = self.price
+            && ![price.prompt, price.answer]
+                .iter()
+                .all(|one| one.is_finite() && *one >= 0.0)
+        {
+            return wrong("price", "write numbers of 0 or more");
+        }
+        Ok(())
+    }
+
+    /// Makes relative paths start at `base`.
+    pub fn resolve_paths(&mut self, base: &Path) {
+        let key_file = self
+            .endpoint
+            .as_mut()
+            .and_then(|endpoint| endpoint.key_file.as_mut());
+        let checkpoint = self.policy.as_mut().map(|policy| &mut policy.checkpoint);
+        let paths = [checkpoint, self.replay.as_mut(), key_file];
+        for path in paths.into_iter().flatten() {
+            *path = base.join(&*path);
+        }
+    }
+
+    /// The budgets of a call, a trajectory and a run, with their defaults.
+    pub(crate) fn budgets(&self) -> [Budget; 3] {
+        let or = |given: Budget, questions: Option<u64>, tokens: u64| Budget {
+            questions: given.questions.or(questions),
+            tokens: given.tokens.or(Some(tokens)),
+            time_ms: given.time_ms,
+        };
+        [
+            or(self.call, Some(32), 100_000),
+            or(self.trajectory, Some(100), 300_000),
+            or(self.run, None, 20_000_000),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        let config: ModelConfig = rlf_config::parse(text, "c.toml").unwrap();
+        config.check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_model_has_one_source() {
+        assert!(error("").starts_with("endpoint: it is missing"));
+        let policy = "policy = { checkpoint = \"a\" }";
+        assert!(error(&format!("{policy}\nreplay = \"b\"")).contains("keep one"));
+        let nameless = error("endpoint = { url = \"http://127.0.0.1/v1\" }");
+        assert!(nameless.starts_with("endpoint.model: "), "{nameless}");
+        let hot = error("policy = { checkpoint = \"a\", temperature = 3.0 }");
+        assert!(hot.starts_with("policy.temperature"), "{hot}");
+        let full = error("policy = { checkpoint = \"a\", context = 512 }");
+        assert!(full.starts_with("policy.context"), "{full}");
+        let price = error(&format!(
+            "{policy}\nprice = {{ prompt = -1.0, answer = 1.0 }}"
+        ));
+        assert!(price.starts_with("price"), "{price}");
+    }
+
+    #[test]
+    fn a_budget_has_defaults_key_by_key() {
+        let text = "replay = \"a\"\ncall = { questions = 3 }\nrun = { time_ms = 5 }";
+        let config: ModelConfig = rlf_config::parse(text, "c.toml").unwrap();
+        let [call, _, run] = config.budgets();
+        assert_eq!((call.questions, call.tokens), (Some(3), Some(100_000)));
+        assert_eq!((run.questions, run.time_ms), (None, Some(5)));
+    }
+}

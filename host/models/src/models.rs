@@ -1,0 +1,188 @@
+//! All models of a process.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rlf_endpoint::{Endpoint, EndpointConfigError, Spent};
+use rlf_plugins::gates::{LanguageModel, LanguageModels};
+use rlf_plugins::manifest::is_valid_name;
+
+use crate::config::{FrozenPolicyConfig, ModelConfig, ModelConfigError};
+use crate::model::{Counts, Model};
+use crate::record::Record;
+use crate::source::Source;
+
+/// The models that plugins may ask, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Models(BTreeMap<String, Arc<Model>>);
+
+/// A model that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelsError {
+    /// Its table is wrong.
+    #[error("[models.{name}] {error}")]
+    Config {
+        /// The model.
+        name: String,
+        /// The mistake.
+        error: ModelConfigError,
+    },
+    /// Its file of recorded answers cannot be used.
+    #[error("[models.{name}] {}: {source}", path.display())]
+    Record {
+        /// The model.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// Only a run can decode with a checkpoint.
+    #[error("[models.{name}] policy: only a run opens checkpoints; name an endpoint here")]
+    NoPolicy {
+        /// The model.
+        name: String,
+    },
+}
+
+impl ModelsError {
+    /// The key of the configuration, such as `models.judge.endpoint.url`.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Config { name, error } => format!("models.{name}.{}", error.key),
+            Self::Record { name, .. } => format!("models.{name}"),
+            Self::NoPolicy { name } => format!("models.{name}.policy"),
+        }
+    }
+}
+
+/// The spending of a model at one moment, to be compared with a later one.
+#[derive(Debug, Clone, Default)]
+pub struct Usage(BTreeMap<String, (Spent, Counts)>);
+
+impl Models {
+    /// Opens the models of a configuration. Answers are recorded in a folder, if one is named: `NAME.jsonl` for each model.
+    pub fn open(
+        configs: &BTreeMap<String, ModelConfig>,
+        records: Option<&Path>,
+    ) -> Result<Self, ModelsError> {
+        Self::open_with(configs, records, |name, _| {
+            let name = name.to_owned();
+            Err(ModelsError::NoPolicy { name })
+        })
+    }
+
+    /// Opens the models of a configuration as [`Self::open`] does. `policy` opens a checkpoint.
+    pub fn open_with<E: From<ModelsError>>(
+        configs: &BTreeMap<String, ModelConfig>,
+        records: Option<&Path>,
+        policy: impl Fn(&str, &FrozenPolicyConfig) -> Result<Arc<dyn Source>, E>,
+    ) -> Result<Self, E> {
+        let mut models = BTreeMap::new();
+        for (name, config) in configs {
+            let wrong = |error| ModelsError::Config {
+                name: name.clone(),
+                error,
+            };
+            if !is_valid_name(name) {
+                return Err(wrong(ModelConfigError {
+                    key: String::new(),
+                    reason: "a name has 1 to 64 of a-z A-Z 0-9 _ -".to_owned(),
+                })
+                .into());
+            }
+            config.check().map_err(wrong)?;
+            let source = match &config.endpoint {
+                Some(endpoint) => {
+                    let opened = Endpoint::open(endpoint.clone());
+                    let opened = opened.map_err(|error| wrong(of_endpoint(&error)))?;
+                    Some(Arc::new(opened) as Arc<dyn Source>)
+                }
+                None => match &config.policy {
+                    Some(config) => Some(policy(name, config)?),
+                    None => None,
+                },
+            };
+            let record = record(name, config, records)?;
+            let model = Model::new(name, config.clone(), source, record);
+            models.insert(name.clone(), Arc::new(model));
+        }
+        Ok(Self(models))
+    }
+
+    /// The models as plugins ask them.
+    pub fn by_name(&self) -> LanguageModels {
+        let models = self.0.iter();
+        models
+            .map(|(name, model)| (name.clone(), Arc::clone(model) as Arc<dyn LanguageModel>))
+            .collect()
+    }
+
+    /// What is spent so far.
+    pub fn usage(&self) -> Usage {
+        let usage = self.0.iter();
+        Usage(
+            usage
+                .map(|(name, model)| (name.clone(), (model.spent(), model.counts())))
+                .collect(),
+        )
+    }
+
+    /// The metrics of what was spent since an earlier moment: `model/NAME/..`.
+    pub fn metrics_since(&self, earlier: &Usage) -> Vec<(String, f64)> {
+        let mut metrics = Vec::new();
+        for (name, model) in &self.0 {
+            let (before, counts_before) = earlier.0.get(name).copied().unwrap_or_default();
+            let (spent, counts) = (model.spent().since(&before), model.counts());
+            let mut add = |what: &str, value: f64| {
+                metrics.push((format!("model/{name}/{what}"), value));
+            };
+            add("questions", spent.answers as f64);
+            add("prompt_tokens", spent.prompt_tokens as f64);
+            add("answer_tokens", spent.answer_tokens as f64);
+            add("answer_s", spent.seconds);
+            if let Some(price) = model.config().price {
+                add("cost", price.cost(spent.prompt_tokens, spent.answer_tokens));
+            }
+            for (what, now, then) in [
+                ("recorded", counts.recorded, counts_before.recorded),
+                ("unanswered", counts.unanswered, counts_before.unanswered),
+                ("over_budget", counts.refused, counts_before.refused),
+            ] {
+                add(what, (now - then) as f64);
+            }
+        }
+        metrics
+    }
+}
+
+fn of_endpoint(error: &EndpointConfigError) -> ModelConfigError {
+    ModelConfigError {
+        key: format!("endpoint.{}", error.key),
+        reason: error.reason.clone(),
+    }
+}
+
+fn record(
+    name: &str,
+    config: &ModelConfig,
+    records: Option<&Path>,
+) -> Result<Option<Record>, ModelsError> {
+    let (path, opened) = match (&config.replay, records) {
+        (Some(path), _) => (path.clone(), Record::open_to_read(path)),
+        (None, Some(folder)) => {
+            let path = folder.join(format!("{name}.jsonl"));
+            let opened = Record::open(&path);
+            (path, opened)
+        }
+        (None, None) => return Ok(None),
+    };
+    let opened = opened.map_err(|source| ModelsError::Record {
+        name: name.to_owned(),
+        path,
+        source,
+    })?;
+    Ok(Some(opened))
+}

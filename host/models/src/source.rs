@@ -1,0 +1,63 @@
+//! What answers questions.
+
+use rlf_endpoint::{ChatMessage, Completion, Endpoint, EndpointError, Sampling};
+use rlf_sandbox::BoxFuture;
+
+/// A language model behind its questions: an endpoint, or a policy in this process.
+pub trait Source: Send + Sync {
+    /// Maximum number of tokens of an answer. 0 if the model itself sets the limit.
+    fn max_tokens(&self) -> u32;
+
+    /// Maximum number of tokens of a question with its answer. 0 if it is not known.
+    fn context_tokens(&self) -> u32;
+
+    /// Answers the messages.
+    fn answer<'a>(
+        &'a self,
+        messages: &'a [ChatMessage],
+        sampling: Sampling,
+    ) -> BoxFuture<'a, Result<Completion, SourceError>>;
+}
+
+/// The reason why a question has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SourceError {
+    /// The question is at fault, such as one that is too long.
+    #[error("{0}")]
+    Question(String),
+    /// The model is at fault, or the way to it.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+impl Source for Endpoint {
+    fn max_tokens(&self) -> u32 {
+        self.config().max_tokens
+    }
+
+    fn context_tokens(&self) -> u32 {
+        0
+    }
+
+    fn answer<'a>(
+        &'a self,
+        messages: &'a [ChatMessage],
+        sampling: Sampling,
+    ) -> BoxFuture<'a, Result<Completion, SourceError>> {
+        Box::pin(async move {
+            let answer = self.complete_with(messages, sampling).await;
+            answer.map_err(|error| {
+                let text = error.to_string();
+                match error {
+                    // A content filter, or more tokens than the model takes.
+                    EndpointError::Refused {
+                        status: 400 | 413 | 422,
+                        ..
+                    }
+                    | EndpointError::TooLarge { .. } => SourceError::Question(text),
+                    _ => SourceError::Unavailable(text),
+                }
+            })
+        })
+    }
+}

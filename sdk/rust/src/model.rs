@@ -1,0 +1,128 @@
+//! Language models, for plugins to which the operator opens the gate `model`.
+//!
+//! A plugin asks for the gate in `plugin.toml` (`gates = ["model"]`); the operator decides which models it may ask, and
+//! how many questions, tokens and seconds a call may spend. The host draws a seed for each question from the seed of the
+//! call, so a model that supports seeds gives the same answer in every replay.
+//!
+//! ```
+//! use rlf_plugin::model::{self, Question};
+//! # use rlf_plugin::{model::Answer, testing};
+//! # testing::answer_questions_with(|question| Ok(Answer::text(question.messages[0].text.to_uppercase())));
+//!
+//! let answer = model::ask_one(Question::new("Say yes.").max_tokens(20)).unwrap();
+//! assert_eq!(answer.text, "SAY YES.");
+//! ```
+
+pub use crate::bindings::model::rlf::plugin::model::{Answer, ChatMessage, Description, Question};
+
+use crate::{Error, Role};
+
+/// The models that can be asked.
+pub fn list() -> Vec<Description> {
+    #[cfg(target_family = "wasm")]
+    return crate::bindings::model::rlf::plugin::model::list_models();
+    #[cfg(not(target_family = "wasm"))]
+    crate::stand_in::models()
+}
+
+/// Asks the questions side by side; one result for each, in order.
+pub fn ask(questions: &[Question]) -> Vec<Result<Answer, Error>> {
+    #[cfg(target_family = "wasm")]
+    return crate::bindings::model::rlf::plugin::model::ask(questions);
+    #[cfg(not(target_family = "wasm"))]
+    questions.iter().map(crate::stand_in::ask).collect()
+}
+
+/// Asks one question.
+pub fn ask_one(question: Question) -> Result<Answer, Error> {
+    ask(&[question])
+        .pop()
+        .unwrap_or_else(|| Err(Error::Internal("the host gave no answer".to_owned())))
+}
+
+impl Question {
+    /// A question to the operator's first model, with the operator's settings: one message of the user.
+    pub fn new(text: impl Into<String>) -> Self {
+        let question = Self {
+            model: String::new(),
+            messages: Vec::new(),
+            max_tokens: 0,
+            temperature: None,
+            extra: Vec::new(),
+        };
+        question.message(Role::User, text)
+    }
+
+    /// Puts a system message before all others.
+    #[must_use]
+    pub fn system(mut self, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let role = Role::System;
+        self.messages.insert(0, ChatMessage { role, text });
+        self
+    }
+
+    /// Adds a message.
+    #[must_use]
+    pub fn message(mut self, role: Role, text: impl Into<String>) -> Self {
+        let text = text.into();
+        self.messages.push(ChatMessage { role, text });
+        self
+    }
+
+    /// Asks the model with this name. An empty name means the first one.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.model = name.into();
+        self
+    }
+
+    /// Sets the maximum length of the answer.
+    #[must_use]
+    pub fn max_tokens(mut self, tokens: u32) -> Self {
+        self.max_tokens = tokens;
+        self
+    }
+
+    /// Sets the temperature: 0 to 2.
+    #[must_use]
+    pub fn temperature(mut self, temperature: f64) -> Self {
+        self.temperature = Some(temperature);
+        self
+    }
+}
+
+impl Answer {
+    /// A whole answer, for tests.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            cut_short: false,
+            question_tokens: 0,
+            answer_tokens: 0,
+            extra: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn a_native_test_answers_for_the_models() {
+        assert!(matches!(
+            ask_one(Question::new("Why?")),
+            Err(Error::Denied(_))
+        ));
+        testing::answer_questions_with(|question| {
+            let roles: Vec<Role> = question.messages.iter().map(|one| one.role).collect();
+            assert_eq!(roles, [Role::System, Role::User]);
+            Ok(Answer::text(format!("{}: because", question.model)))
+        });
+        let question = Question::new("Why?").system("Be short.").model("small");
+        assert_eq!(ask_one(question).unwrap().text, "small: because");
+        assert!(list().is_empty());
+    }
+}

@@ -1,0 +1,131 @@
+//! Training with a language model as judge: what it costs is in the metrics, its answers are recorded, and a run that is
+//! resumed or replayed gets the same answers. A judge that breaks takes trajectories out, and never scores them 0.
+
+use std::fs;
+
+use rlf_tests::{ChatEndpoint, Experiment, Host, Question, Reply, without_times};
+use serde_json::{Value, json};
+
+/// A judge that looks at nothing but the question's length. Its answers have the form that `reward-judge` asks for.
+fn judge(question: &Question) -> Reply {
+    let texts: Vec<&str> = question.messages().iter().map(|(_, text)| *text).collect();
+    let text = texts.join("\n");
+    let is_nonce =
+        |word: &&str| word.len() == 16 && word.chars().all(|one| one.is_ascii_hexdigit());
+    let mut words = text.split(|letter: char| !letter.is_alphanumeric());
+    let nonce = words.find(is_nonce).expect("the question has a nonce");
+    let score = text.len() % 11;
+    Reply::says(json!({"nonce": nonce, "scores": {"right": score}}).to_string())
+}
+
+/// The hash of a shipped plugin, as an operator grants it.
+fn hash_of(host: &Host, plugin: &str) -> String {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("grants.toml");
+    let name = file.to_str().expect("a plain name");
+    host.plugin(["grant", plugin, "--gate", "model", "--config", name])
+        .succeeded();
+    let grants: toml::Table = fs::read_to_string(&file)
+        .expect("is there")
+        .parse()
+        .expect("is TOML");
+    let hash = grants["plugins"][plugin]["hash"].as_str();
+    hash.expect("has a hash").to_owned()
+}
+
+/// A small run that a judge grades, beside an exact match. `model` has the keys of the judge's model.
+fn judged(model: &str) -> Experiment {
+    let experiment = Experiment::calling();
+    let hash = hash_of(experiment.host(), "reward-judge");
+    experiment.with_toml(&format!(
+        "rewards.stack = [
+            {{plugin = 'exact-match', weights = {{em = 1.0}}}},
+            {{plugin = 'judge', weights = {{score = 0.5}}}},
+        ]
+        rewards.drift = {{judged = 'judge.score', verified = 'exact-match.em', window = 4}}
+        [plugins.judge]
+        plugin = 'reward-judge'
+        grants = ['model']
+        hash = '{hash}'
+        models = ['judge']
+        limits.wall_ms = 60000
+        [[plugins.judge.config.criteria]]
+        name = 'right'
+        question = 'Is the answer right?'
+        [models.judge]
+        {model}"
+    ))
+}
+
+fn endpoint(url: &str) -> String {
+    format!("endpoint = {{url = '{url}', model = 'm', retries = 0, temperature = 0.0}}")
+}
+
+/// The metrics of a run, without times and without how much was asked.
+fn numbers(run: &rlf_tests::RunFolder) -> Vec<Value> {
+    let lines = run.metrics().into_iter().map(without_times);
+    let without = |mut line: Value| {
+        let fields = line.as_object_mut().expect("an object");
+        fields.retain(|key, _| !key.starts_with("model/"));
+        line
+    };
+    lines.map(without).collect()
+}
+
+#[test]
+fn a_judges_answers_are_counted_recorded_and_replayed() {
+    let served = ChatEndpoint::start(judge);
+    let price = "price = {prompt = 1.0, answer = 2.0}";
+    let experiment = judged(&format!("{}\n{price}", endpoint(served.url())));
+    let run = experiment.train("run", &[]);
+    let asked = served.take_questions().len();
+    assert!(asked > 0);
+    let steps = run.steps("rl");
+    let last = steps.last().expect("a step");
+    assert!(last["drift/judged"].is_number(), "{last}");
+    let sum = |key: &str| {
+        steps
+            .iter()
+            .filter_map(|step| step[key].as_f64())
+            .sum::<f64>()
+    };
+    assert!(sum("model/judge/questions") > 0.0, "{last}");
+    assert!(sum("model/judge/cost") > 0.0, "{last}");
+    assert!(sum("model/judge/unanswered").abs() < 0.5, "{last}");
+    let records = experiment.path("run/models/judge.jsonl");
+    let text = fs::read_to_string(&records).expect("is there");
+    assert_eq!(text.lines().count(), asked);
+
+    // Without its last checkpoint the run goes on from the one before. It asks nobody, because it has the answers.
+    let before = numbers(&run);
+    fs::remove_dir_all(run.checkpoint("rl-000004")).expect("is there");
+    experiment.train("run", &["--resume"]);
+    assert_eq!(served.take_questions(), []);
+    assert_eq!(before, numbers(&run));
+
+    // Another run replays the records, and needs no endpoint.
+    let records = records.display().to_string();
+    let replaying = judged(&format!("replay = '{records}'"));
+    let replayed = replaying.train("replayed", &[]);
+    assert_eq!(served.take_questions(), []);
+    assert_eq!(before, numbers(&replayed));
+}
+
+#[test]
+fn a_judge_that_breaks_stops_the_run_with_its_reason() {
+    let served = ChatEndpoint::start(|_| Reply::Fails(503));
+    let ended = judged(&endpoint(served.url())).try_train("run", &[]);
+    assert_eq!(ended.code(), Some(1), "{ended}");
+    assert!(ended.stderr.contains("status 503"), "{ended}");
+}
+
+#[test]
+fn a_budget_of_the_run_that_is_spent_is_named() {
+    let served = ChatEndpoint::start(judge);
+    let model = format!("{}\nrun = {{questions = 5}}", endpoint(served.url()));
+    let ended = judged(&model).try_train("run", &[]);
+    assert_eq!(ended.code(), Some(1), "{ended}");
+    let said = "the budget of a run is spent (models.judge.run): 5 questions are allowed";
+    assert!(ended.stderr.contains(said), "{ended}");
+    assert!(served.take_questions().len() <= 5);
+}

@@ -1,0 +1,243 @@
+//! Plugins that ask language models: only the models that their grants name, within budgets for a call and for all calls
+//! around it; and a model that gives no answer ends the call and nothing else.
+
+use std::fs;
+use std::path::Path;
+
+use rlf_tests::{ChatEndpoint, Ended, Host, Reply};
+use serde_json::{Value, json};
+
+/// A model that repeats the last message in capitals.
+fn loud() -> ChatEndpoint {
+    ChatEndpoint::start(|question| {
+        let messages = question.messages();
+        let (_, text) = messages.last().expect("a message");
+        Reply::says(text.to_uppercase())
+    })
+}
+
+/// A configuration with the guest `asker`, the guest `agent`, and the model `loud` at this address.
+fn configured(host: &Host, file: &Path, url: &str, model: &str) {
+    let text = format!(
+        "[plugins.asker]
+models = ['loud']
+[plugins.agent]
+tools = ['ask']
+[models.loud]
+endpoint = {{ url = '{url}', model = 'm', retries = 0, timeout_ms = 2000, max_tokens = 50 }}
+{model}"
+    );
+    fs::write(file, text).expect("can be written");
+    let file = file.to_str().expect("a plain name");
+    for (plugin, gate) in [("asker", "model"), ("agent", "tools")] {
+        host.plugin(["grant", plugin, "--gate", gate, "--config", file])
+            .succeeded();
+    }
+}
+
+/// Calls a tool of a guest, with further keys for the model.
+fn call(plugin: &str, tool: &str, arguments: &Value, url: &str, model: &str) -> Ended {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let config = folder.path().join("models.toml");
+    let host = Host::with_test_plugins();
+    configured(&host, &config, url, model);
+    host.plugin([
+        "call",
+        plugin,
+        tool,
+        &arguments.to_string(),
+        "--json",
+        "--config",
+        config.to_str().expect("a plain name"),
+    ])
+}
+
+fn seen(ended: &Ended) -> Value {
+    ended.json()["observation"]["content"][0]["structured"].clone()
+}
+
+#[test]
+fn questions_are_answered_in_order_with_the_operators_settings() {
+    let endpoint = loud();
+    let ask = json!({"questions": ["one", "two", "three"], "max_tokens": 9000});
+    let ended = call("asker", "ask", &ask, endpoint.url(), "");
+    let answers = seen(ended.succeeded());
+    let texts: Vec<&Value> = (0..3).map(|at| &answers[at]["text"]).collect();
+    assert_eq!(texts, ["ONE", "TWO", "THREE"], "{answers}");
+    assert!(answers[0]["tokens"][0].as_u64() > Some(0), "{answers}");
+
+    let questions = endpoint.take_questions();
+    let seeds: Vec<&Value> = questions.iter().map(|one| &one.body["seed"]).collect();
+    assert!(seeds[0] != seeds[1] && seeds[1] != seeds[2], "{seeds:?}");
+    for question in &questions {
+        assert_eq!(question.body["max_tokens"], 50, "{question:?}");
+        assert_eq!(question.body["model"], "m");
+    }
+    let listed = call("asker", "list_models", &json!({}), endpoint.url(), "");
+    assert_eq!(seen(listed.succeeded()), json!([["loud", 50]]));
+
+    // The same call has the same seeds.
+    let again = call("asker", "ask", &ask, endpoint.url(), "");
+    again.succeeded();
+    let mut first: Vec<String> = seeds.iter().map(ToString::to_string).collect();
+    let questions = endpoint.take_questions();
+    let mut second: Vec<String> = questions
+        .iter()
+        .map(|one| one.body["seed"].to_string())
+        .collect();
+    first.sort();
+    second.sort();
+    assert_eq!(first, second);
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused_and_not_sent() {
+    let endpoint = loud();
+    let refused = |ask: Value| {
+        let ended = call("asker", "ask", &ask, endpoint.url(), "");
+        let answers = seen(ended.succeeded());
+        answers[0]["refused"].as_str().expect("refused").to_owned()
+    };
+    let other = refused(json!({"questions": ["?"], "model": "judge"}));
+    assert_eq!(
+        other,
+        "no model \"judge\" is open to this plugin; there are: loud"
+    );
+    let hot = refused(json!({"questions": ["?"], "temperature": 3.0}));
+    assert!(hot.contains("it goes from 0 to 2"), "{hot}");
+    assert_eq!(endpoint.take_questions(), []);
+}
+
+#[test]
+fn a_budget_ends_questions_and_the_calls_around_count_too() {
+    let endpoint = loud();
+    let ask = json!({"questions": ["?"], "times": 5});
+    let answers = seen(
+        call(
+            "asker",
+            "ask",
+            &ask,
+            endpoint.url(),
+            "call = { questions = 3 }",
+        )
+        .succeeded(),
+    );
+    assert_eq!(answers[2]["text"], "?");
+    let refused = answers[3]["refused"].as_str().expect("refused");
+    assert_eq!(
+        refused,
+        "the budget of a call is spent (models.loud.call): 3 questions are allowed, and all of them were asked"
+    );
+    assert_eq!(endpoint.take_questions().len(), 3);
+
+    let tokens = "trajectory = { tokens = 60 }";
+    let answers = seen(call("asker", "ask", &ask, endpoint.url(), tokens).succeeded());
+    let refused = answers[4]["refused"].as_str().expect("refused");
+    assert!(
+        refused.contains("(models.loud.trajectory): 60 tokens are allowed"),
+        "{refused}"
+    );
+
+    // Two calls of the tool, each with two questions, are made by one call of the agent.
+    let twice = json!({"questions": ["?", "!"]}).to_string();
+    let twice = json!({"tool": "ask", "arguments": twice});
+    let delegate = json!({"calls": [twice], "times": 2});
+    endpoint.take_questions();
+    call(
+        "agent",
+        "delegate",
+        &delegate,
+        endpoint.url(),
+        "call = { questions = 3 }",
+    )
+    .succeeded();
+    assert_eq!(endpoint.take_questions().len(), 3);
+}
+
+#[test]
+fn a_model_that_fails_ends_the_call_as_unavailable() {
+    for (reply, says) in [
+        (Reply::Fails(500), "status 500"),
+        (Reply::Fails(401), "status 401"),
+        (Reply::Is("{\"choices\": []}"), "it has no choices"),
+        (
+            Reply::Is("no JSON"),
+            "something else than a chat completion",
+        ),
+        (Reply::HangsUp, "gave no answer"),
+        (Reply::Stalls, "had not answered after 2000 ms"),
+    ] {
+        let endpoint = ChatEndpoint::start(move |_| reply);
+        let ended = call(
+            "asker",
+            "ask",
+            &json!({"questions": ["?"]}),
+            endpoint.url(),
+            "",
+        );
+        assert_eq!(ended.code(), Some(1), "{ended}");
+        let outcome = ended.json();
+        assert_eq!(outcome["ended"], "unavailable", "{outcome}");
+        assert_eq!(outcome["fault"], "infrastructure", "{outcome}");
+        let detail = outcome["detail"].as_str().expect("says what");
+        assert!(
+            detail.contains("model `loud`") && detail.contains(says),
+            "{detail}"
+        );
+    }
+}
+
+#[test]
+fn a_question_that_the_model_refuses_is_the_callers_doing() {
+    let endpoint = ChatEndpoint::start(|_| Reply::Fails(400));
+    let ended = call(
+        "asker",
+        "ask",
+        &json!({"questions": ["?"]}),
+        endpoint.url(),
+        "",
+    );
+    let answers = seen(ended.succeeded());
+    let refused = answers[0]["refused"].as_str().expect("refused");
+    assert!(refused.contains("refused: status 400"), "{refused}");
+}
+
+#[test]
+fn mistakes_in_the_configuration_are_named() {
+    let host = Host::with_test_plugins();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("c.toml");
+    let inspect = |text: &str| {
+        fs::write(&file, text).expect("can be written");
+        let name = file.to_str().expect("a plain name");
+        host.plugin(["call", "asker", "list_models", "{}", "--config", name])
+    };
+    let text = "[models.loud]\nendpoint = { url = 'ftp://a', model = 'm' }\n";
+    let wrong = inspect(text);
+    assert!(
+        wrong
+            .stderr
+            .contains("c.toml:2: models.loud.endpoint.url: only http and https"),
+        "{wrong}"
+    );
+    let unknown = inspect("[models.loud]\nendpont = 3\n");
+    assert!(
+        unknown.stderr.contains("did you mean `endpoint`?"),
+        "{unknown}"
+    );
+
+    let url = loud();
+    configured(&host, &file, url.url(), "");
+    let text = fs::read_to_string(&file).expect("is there");
+    let other = inspect(
+        &text
+            .replace("models = ['loud']", "models = ['lout']")
+            .replace("models = [\"loud\"]", "models = ['lout']"),
+    );
+    assert!(
+        other
+            .stderr
+            .contains("[plugins.asker] `models`: there is no model `lout`; did you mean `loud`?"),
+        "{other}"
+    );
+}
