@@ -38,6 +38,11 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Train a policy from a configuration, or resume a run
     Train(Train),
+    /// Train the variants of a configuration from the same seeds, and compare them in one table
+    ///
+    /// Each table `[ablate.NAME]` of the configuration is a variant: `set` lists settings, as `--set` takes them. Runs that
+    /// are complete are left as they are, so a command that was stopped goes on when it is repeated.
+    Ablate(Ablate),
     /// Evaluate a run's policy on a split: greedy, sampled and pass@k, by kind of task
     Eval(Eval),
     /// Play one task with a run's policy and print the trajectory: turns, calls, observations, mask, rewards
@@ -142,6 +147,29 @@ pub(crate) struct Train {
     /// After RL, train a control for comparison: continue SFT from where RL began, for as long as RL took
     #[arg(long)]
     pub(crate) control: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Ablate {
+    /// Configuration file with tables [ablate.NAME]
+    pub(crate) config: PathBuf,
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectory,
+    /// Folder of the runs (default: `output` of the configuration, with `-ablation` added)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Train each variant with these seeds, such as 1,2,3 (default: `seed` of the configuration)
+    #[arg(long, value_name = "SEEDS", value_delimiter = ',')]
+    pub(crate) seeds: Vec<u64>,
+    /// Train only these variants; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) only: Vec<String>,
+    /// Override one key in all variants, such as rl.steps=20; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Print the table as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

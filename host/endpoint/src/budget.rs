@@ -1,6 +1,7 @@
 //! Budgets of questions, tokens and time, and what is spent of them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -91,8 +92,13 @@ impl Ledger {
         Ok(Reserved {
             ledger: self.clone(),
             tokens,
-            lost: Spent::default(),
+            sent: None,
         })
+    }
+
+    /// Counts what an answer took that nobody reserved.
+    pub fn add(&self, spent: &Spent) {
+        self.lock().spent.add(spent);
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -106,24 +112,20 @@ impl Ledger {
 pub struct Reserved {
     ledger: Ledger,
     tokens: u64,
-    /// What counts as spent when this is dropped.
-    lost: Spent,
+    /// When the question was sent, and its tokens.
+    sent: Option<(Instant, u64)>,
 }
 
 impl Reserved {
-    /// Counts this much as spent if nobody waits for the answer to the end, because the model was asked all the same.
-    pub fn sent(&mut self, lost: Spent) {
-        self.lost = lost;
+    /// Says that the question goes out. From now on it counts, with its tokens and its time, even if there is no answer.
+    pub fn sent(&mut self, prompt_tokens: u64) {
+        self.sent = Some((Instant::now(), prompt_tokens));
     }
 
     /// Counts what the answer took.
     pub fn settle(mut self, spent: &Spent) {
-        self.lost = *spent;
-    }
-
-    /// Counts nothing: the question took nothing.
-    pub fn release(mut self) {
-        self.lost = Spent::default();
+        self.sent = None;
+        self.ledger.add(spent);
     }
 }
 
@@ -132,7 +134,14 @@ impl Drop for Reserved {
         let mut entries = self.ledger.lock();
         entries.questions -= 1;
         entries.tokens -= self.tokens;
-        entries.spent.add(&self.lost);
+        if let Some((since, prompt_tokens)) = self.sent {
+            entries.spent.add(&Spent {
+                answers: 1,
+                prompt_tokens,
+                answer_tokens: 0,
+                seconds: since.elapsed().as_secs_f64(),
+            });
+        }
     }
 }
 
@@ -162,7 +171,7 @@ mod tests {
         assert_eq!(refused, BudgetSpent::Tokens { most, spent, next });
         first.settle(&answer(10, 5, 0.1));
         assert_eq!(ledger.spent().tokens(), 15);
-        ledger.reserve(&budget, 85).unwrap().release();
+        drop(ledger.reserve(&budget, 85).unwrap());
         assert!(ledger.reserve(&budget, 86).is_err());
     }
 
@@ -174,7 +183,7 @@ mod tests {
         };
         let ledger = Ledger::default();
         let mut given_up = ledger.reserve(&budget, 9).unwrap();
-        given_up.sent(answer(7, 0, 0.0));
+        given_up.sent(7);
         drop(given_up);
         assert_eq!((ledger.spent().answers, ledger.spent().tokens()), (1, 7));
         drop(ledger.reserve(&budget, 9).unwrap());

@@ -56,12 +56,12 @@ pub struct Price {
     /// The price of questions.
     pub prompt: f64,
     /// The price of answers.
-    pub answer: f64,
+    pub completion: f64,
 }
 
 impl Price {
     /// The cost of these numbers of tokens of questions and answers.
     pub fn cost(&self, prompt_tokens: u64, answer_tokens: u64) -> f64 {
-        (prompt_tokens as f64 * self.prompt + answer_tokens as f64 * self.answer) / 1e6
+        (prompt_tokens as f64 * self.prompt + answer_tokens as f64 * self.completion) / 1e6
     }
 }

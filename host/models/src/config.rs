@@ -23,9 +23,9 @@ pub struct ModelConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
     /// The budget of one call of a plugin, with all calls that it makes. The grading of a group has as many of these budgets
-    /// as it has trajectories. Default: 32 questions, 100,000 tokens.
+    /// as it has trajectories. Default: 32 questions, 200,000 tokens.
     pub call: Budget,
-    /// The budget of one trajectory, which counts likewise. Default: 100 questions, 300,000 tokens.
+    /// The budget of one trajectory, which counts likewise. Default: 100 questions, 400,000 tokens.
     pub trajectory: Budget,
     /// The budget of a run, or of another process. Default: 20,000,000 tokens.
     pub run: Budget,
@@ -136,8 +136,24 @@ impl ModelConfig {
                 }
             }
         }
+        let longest = match (&self.endpoint, &self.policy) {
+            (Some(endpoint), _) => u64::from(endpoint.max_tokens),
+            (None, Some(policy)) => u64::from(policy.max_tokens),
+            (None, None) => 0,
+        };
+        for (key, budget) in [
+            ("call.tokens", self.call),
+            ("trajectory.tokens", self.trajectory),
+            ("run.tokens", self.run),
+        ] {
+            if budget.tokens.is_some_and(|tokens| tokens <= longest) {
+                let reason =
+                    format!("write more than the {longest} tokens that one answer may take");
+                return wrong(key, &reason);
+            }
+        }
         if let Some(price) = self.price
-            && ![price.prompt, price.answer]
+            && ![price.prompt, price.completion]
                 .iter()
                 .all(|one| one.is_finite() && *one >= 0.0)
         {
@@ -167,8 +183,8 @@ impl ModelConfig {
             time_ms: given.time_ms,
         };
         [
-            or(self.call, Some(32), 100_000),
-            or(self.trajectory, Some(100), 300_000),
+            or(self.call, Some(32), 200_000),
+            or(self.trajectory, Some(100), 400_000),
             or(self.run, None, 20_000_000),
         ]
     }
@@ -195,9 +211,11 @@ mod tests {
         let full = error("policy = { checkpoint = \"a\", context = 512 }");
         assert!(full.starts_with("policy.context"), "{full}");
         let price = error(&format!(
-            "{policy}\nprice = {{ prompt = -1.0, answer = 1.0 }}"
+            "{policy}\nprice = {{ prompt = -1.0, completion = 1.0 }}"
         ));
         assert!(price.starts_with("price"), "{price}");
+        let small = error(&format!("{policy}\ntrajectory = {{ tokens = 500 }}"));
+        assert!(small.starts_with("trajectory.tokens"), "{small}");
     }
 
     #[test]
@@ -205,7 +223,7 @@ mod tests {
         let text = "replay = \"a\"\ncall = { questions = 3 }\nrun = { time_ms = 5 }";
         let config: ModelConfig = rlf_config::parse(text, "c.toml").unwrap();
         let [call, _, run] = config.budgets();
-        assert_eq!((call.questions, call.tokens), (Some(3), Some(100_000)));
+        assert_eq!((call.questions, call.tokens), (Some(3), Some(200_000)));
         assert_eq!((run.questions, run.time_ms), (None, Some(5)));
     }
 }

@@ -1,6 +1,6 @@
 //! Language models that plugins may ask, through the gate `model`: endpoints, and whatever implements [`Source`].
 //!
-//! An answer costs money or time, and may be another one tomorrow. So every model has budgets for a call, a trajectory and
+//! An answer costs money or time, and the same question can get another answer tomorrow. So every model has budgets for a call, a trajectory and
 //! a run; what is spent is in the metrics; and every answer is recorded, so that a run that is resumed gets the same
 //! answers again, and one that replays a record asks nobody.
 //!
@@ -22,13 +22,13 @@
 //!     r#"
 //! [judge]
 //! endpoint = { url = "http://127.0.0.1:8000/v1", model = "some-model", temperature = 0.0 }
-//! price = { prompt = 0.15, answer = 0.6 }          # of a million tokens
+//! price = { prompt = 0.15, completion = 0.6 }      # of a million tokens
 //! trajectory = { questions = 8, tokens = 20_000 }
 //! run = { tokens = 5_000_000 }
 //! "#,
 //!     "example.toml",
 //! )?;
-//! let models = Models::open(&configs, None)?;
+//! let models = Models::open(&configs, None, |_, _| unreachable!("there is no policy"))?;
 //! assert_eq!(models.by_name().len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -40,5 +40,5 @@ mod record;
 mod source;
 
 pub use config::{FrozenPolicyConfig, ModelConfig, ModelConfigError};
-pub use models::{Models, ModelsError, Usage};
+pub use models::{Models, ModelsError, Spending};
 pub use source::{Source, SourceError};

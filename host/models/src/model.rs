@@ -9,28 +9,32 @@ use rlf_endpoint::{
     Budget, ChatMessage, Completion, Ledger, Reserved, Sampling, Spent, Usage, tokens_of,
 };
 use rlf_plugins::bindings::types::Error;
-use rlf_plugins::gates::{GateAnswer, LanguageModel, Nesting};
+use rlf_plugins::gates::{Account, GateAnswer, LanguageModel, Nesting};
 use rlf_sandbox::{BoxFuture, Stopped};
 use serde_json::json;
 
 use crate::config::ModelConfig;
-use crate::record::{Record, Recorded};
+use crate::record::{Outcome, Record};
 use crate::source::{Source, SourceError};
 
-/// Number of trajectories whose ledgers are kept. Older ones have ended long ago.
-const MAX_TRAJECTORIES: usize = 100_000;
+/// Number of trajectories after which the ledgers of others are forgotten that were not used since as many before.
+const MAX_TRAJECTORIES: usize = 50_000;
+/// Tokens that a chat template adds to a message, as an estimate.
+const TOKENS_OF_A_MESSAGE: u64 = 8;
+/// The name of the budget of a run.
+const RUN: &str = "run";
 /// Tokens that are reserved for an answer whose length nothing limits.
 const UNLIMITED_ANSWER: u64 = 4_096;
 
 /// What was asked, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Counts {
-    /// Questions whose answer was recorded before.
+    /// Questions whose end was recorded before.
     pub(crate) recorded: u64,
     /// Questions that the model did not answer.
     pub(crate) unanswered: u64,
     /// Questions that a budget refused.
-    pub(crate) refused: u64,
+    pub(crate) over_budget: u64,
 }
 
 /// A model that plugins may ask.
@@ -41,7 +45,7 @@ pub(crate) struct Model {
     source: Option<Arc<dyn Source>>,
     record: Option<Record>,
     run: Ledger,
-    trajectories: Mutex<HashMap<String, Ledger>>,
+    trajectories: Mutex<Trajectories>,
     counts: Mutex<Counts>,
 }
 
@@ -88,37 +92,47 @@ impl Model {
         count(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn trajectory(&self, name: &str) -> Ledger {
-        let mut all = self
-            .trajectories
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MAX_TRAJECTORIES && !all.contains_key(name) {
-            all.clear();
+    /// The ledger of the trajectory or the group that a call works for, and its size.
+    fn account(&self, asker: &Nesting) -> (Ledger, u64) {
+        match asker.account() {
+            Account::Group { size, ledgers } => (ledgers.of(&self.name), *size),
+            Account::Trajectory(name) => {
+                let trajectories = self.trajectories.lock();
+                let mut trajectories = trajectories.unwrap_or_else(PoisonError::into_inner);
+                (trajectories.ledger(name), 1)
+            }
         }
-        all.entry(name.to_owned()).or_default().clone()
     }
 
-    /// Reserves a question in every budget that it counts against.
-    fn reserve(&self, tokens: u64, asker: &Nesting) -> Result<Vec<Reserved>, Error> {
+    /// All ledgers that a question counts in: of the call and the calls around it, of the trajectory, of the run. Each with
+    /// its budget.
+    fn ledgers(&self, asker: &Nesting) -> Vec<(Ledger, &'static str, Budget)> {
         let [call, trajectory, run] = self.config.budgets();
-        let (account, size) = asker.account();
-        let calls = asker.ledgers(&self.name);
+        let (account, size) = self.account(asker);
+        let calls = asker.ledgers(&self.name).into_iter();
         let call = times(call, size);
-        let trajectory = times(trajectory, size);
-        let all = calls.into_iter().map(|ledger| (ledger, "call", call));
-        let all = all.chain([
-            (self.trajectory(account), "trajectory", trajectory),
-            (self.run.clone(), "run", run),
-        ]);
+        let calls = calls.map(|ledger| (ledger, "call", call));
+        let others = [
+            (account, "trajectory", times(trajectory, size)),
+            (self.run.clone(), RUN, run),
+        ];
+        calls.chain(others).collect()
+    }
+
+    /// Reserves a question in every ledger. If a budget is spent, returns its name and the reason.
+    fn reserve(
+        &self,
+        tokens: u64,
+        asker: &Nesting,
+    ) -> Result<Vec<Reserved>, (&'static str, String)> {
         let mut reserved = Vec::new();
-        for (ledger, scope, budget) in all {
+        for (ledger, scope, budget) in self.ledgers(asker) {
             let one = ledger.reserve(&budget, tokens).map_err(|error| {
-                self.count(|counts| counts.refused += 1);
+                self.count(|counts| counts.over_budget += 1);
                 let name = &self.name;
                 let what =
                     format!("the budget of a {scope} is spent (models.{name}.{scope}): {error}");
-                Error::Exhausted(what)
+                (scope, what)
             })?;
             reserved.push(one);
         }
@@ -131,45 +145,63 @@ impl Model {
         sampling: Sampling,
         asker: &Nesting,
     ) -> GateAnswer<Completion> {
-        let prompt: u64 = messages
-            .iter()
-            .map(|message| tokens_of(&message.content))
-            .sum();
-        let longest = sampling.max_tokens.unwrap_or_else(|| self.max_tokens());
-        let longest = match longest {
-            0 => UNLIMITED_ANSWER,
-            longest => u64::from(longest),
-        };
-        let reserved = match self.reserve(prompt + longest, asker) {
-            Ok(reserved) => reserved,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        let identity = identity(messages, sampling);
-        if let Some(recorded) = self.recorded(&identity)? {
-            let spent = spent(recorded.usage, recorded.seconds);
-            settle(reserved, &spent);
+        let question = (messages, sampling);
+        let identity = identity(question);
+        // A refusal may be mended meanwhile, so only a replay repeats it.
+        let recorded = self
+            .recorded(&identity)?
+            .filter(|outcome| self.source.is_none() || matches!(outcome, Outcome::Answered { .. }));
+        if let Some(outcome) = recorded {
             self.count(|counts| counts.recorded += 1);
-            return Ok(Ok(recorded.completion()));
+            if let Outcome::Answered { usage, seconds, .. } = &outcome {
+                let spent = spent(*usage, *seconds);
+                for (ledger, _, _) in self.ledgers(asker) {
+                    ledger.add(&spent);
+                }
+            }
+            return Ok(given(outcome));
         }
         let Some(source) = &self.source else {
             self.count(|counts| counts.unanswered += 1);
-            reserved.into_iter().for_each(Reserved::release);
-            let record = self
-                .record
-                .as_ref()
-                .map(|record| record.path().display().to_string());
-            return Err(Stopped::unavailable(format!(
-                "model `{}` only replays, and {} has no answer to this question; was it recorded with the same seed, \
-                 plugins and tasks?",
-                self.name,
-                record.unwrap_or_default()
-            )));
+            return Err(Stopped::unavailable(self.without_record()));
         };
-        self.ask(&**source, messages, sampling, (identity, prompt), reserved)
-            .await
+        let most = source.max_tokens();
+        let sampling = Sampling {
+            max_tokens: match sampling.max_tokens {
+                Some(asked) if most > 0 => Some(asked.min(most)),
+                asked => asked,
+            },
+            ..sampling
+        };
+        let longest = match sampling.max_tokens.unwrap_or(most) {
+            0 => UNLIMITED_ANSWER,
+            longest => u64::from(longest),
+        };
+        let prompt = prompt_tokens(messages);
+        let most = prompt + longest;
+        let outcome = match self.reserve(most, asker) {
+            Ok(reserved) => {
+                let asked = self.ask(&**source, messages, sampling, (most, reserved));
+                asked.await?
+            }
+            // What others spent must not decide what a trajectory gets.
+            Err((RUN, what)) => return Err(Stopped::unavailable(what)),
+            Err((_, what)) => Outcome::OverBudget(what),
+        };
+        Ok(given(self.keep(&identity, outcome, question)?))
     }
 
-    fn recorded(&self, identity: &str) -> Result<Option<Recorded>, Stopped> {
+    fn without_record(&self) -> String {
+        let record = self.record.as_ref().map(|record| record.path().display());
+        format!(
+            "model `{}` only replays, and {} has no answer to this question; was it recorded with the same seed, plugins and \
+             tasks?",
+            self.name,
+            record.map_or_else(String::new, |path| path.to_string())
+        )
+    }
+
+    fn recorded(&self, identity: &str) -> Result<Option<Outcome>, Stopped> {
         let Some(record) = &self.record else {
             return Ok(None);
         };
@@ -179,60 +211,123 @@ impl Model {
         })
     }
 
+    fn keep(
+        &self,
+        identity: &str,
+        outcome: Outcome,
+        question: (&[ChatMessage], Sampling),
+    ) -> Result<Outcome, Stopped> {
+        let Some(record) = &self.record else {
+            return Ok(outcome);
+        };
+        record.put(identity, outcome, question).map_err(|error| {
+            let path = record.path().display();
+            Stopped::unavailable(format!("the answer cannot be recorded in {path}: {error}"))
+        })
+    }
+
+    /// Asks the model.
     async fn ask(
         &self,
         source: &dyn Source,
         messages: &[ChatMessage],
         sampling: Sampling,
-        (identity, prompt): (String, u64),
-        mut reserved: Vec<Reserved>,
-    ) -> GateAnswer<Completion> {
+        (most, mut reserved): (u64, Vec<Reserved>),
+    ) -> Result<Outcome, Stopped> {
         let asked = Instant::now();
+        let prompt_tokens = prompt_tokens(messages);
+        // A question counts, even if there is no answer or nobody waits for it.
         for one in &mut reserved {
-            one.sent(Spent {
-                answers: 1,
-                prompt_tokens: prompt,
-                ..Spent::default()
-            });
+            one.sent(prompt_tokens);
         }
         let answer = match source.answer(messages, sampling).await {
             Ok(answer) => answer,
-            Err(error) => {
+            Err(SourceError::Question(what)) => return Ok(Outcome::Refused(what)),
+            Err(SourceError::Unavailable(what)) => {
                 self.count(|counts| counts.unanswered += 1);
-                reserved.into_iter().for_each(Reserved::release);
-                tracing::warn!(model = self.name, %error, "a model gave no answer");
-                return match error {
-                    SourceError::Question(what) => Ok(Err(Error::InvalidArguments(what))),
-                    SourceError::Unavailable(what) => {
-                        let what = format!("model `{}`: {what}", self.name);
-                        Err(Stopped::unavailable(what))
-                    }
-                };
+                let what = format!("model `{}`: {what}", self.name);
+                return Err(Stopped::unavailable(what));
             }
         };
         let seconds = asked.elapsed().as_secs_f64();
-        let usage = answer.usage.unwrap_or_else(|| Usage {
-            prompt_tokens: prompt,
+        let estimate = Usage {
+            prompt_tokens,
             completion_tokens: tokens_of(&answer.text),
-        });
+        };
+        let usage = answer
+            .usage
+            .filter(|usage| is_likely(*usage, most))
+            .unwrap_or(estimate);
         let spent = spent(usage, seconds);
-        settle(reserved, &spent);
-        if let Some(record) = &self.record {
-            let question = (messages, sampling);
-            record
-                .put(&identity, &answer, usage, seconds, question)
-                .map_err(|error| {
-                    let path = record.path().display();
-                    Stopped::unavailable(format!(
-                        "the answer cannot be recorded in {path}: {error}"
-                    ))
-                })?;
+        for one in reserved {
+            one.settle(&spent);
         }
-        Ok(Ok(Completion {
-            usage: Some(usage),
-            ..answer
-        }))
+        Ok(Outcome::Answered {
+            text: answer.text,
+            cut_short: answer.cut_short,
+            usage,
+            seconds,
+        })
     }
+}
+
+/// Ledgers by trajectory. When there are too many, those that were not used for the longest time go.
+#[derive(Debug, Default)]
+struct Trajectories {
+    used: HashMap<String, Ledger>,
+    before: HashMap<String, Ledger>,
+}
+
+impl Trajectories {
+    fn ledger(&mut self, name: &str) -> Ledger {
+        if let Some(ledger) = self.used.get(name) {
+            return ledger.clone();
+        }
+        if self.used.len() >= MAX_TRAJECTORIES {
+            self.before = std::mem::take(&mut self.used);
+        }
+        let ledger = self.before.remove(name).unwrap_or_default();
+        self.used.insert(name.to_owned(), ledger.clone());
+        ledger
+    }
+}
+
+/// What the plugin gets.
+fn given(outcome: Outcome) -> Result<Completion, Error> {
+    match outcome {
+        Outcome::Answered {
+            text,
+            cut_short,
+            usage,
+            ..
+        } => Ok(Completion {
+            text,
+            cut_short,
+            usage: Some(usage),
+        }),
+        Outcome::Refused(what) => Err(Error::InvalidArguments(what)),
+        Outcome::OverBudget(what) => Err(Error::Exhausted(what)),
+    }
+}
+
+/// An estimate of the tokens of messages, with those of the chat template.
+fn prompt_tokens(messages: &[ChatMessage]) -> u64 {
+    let tokens = messages
+        .iter()
+        .map(|message| tokens_of(&message.content) + TOKENS_OF_A_MESSAGE);
+    tokens.sum()
+}
+
+/// True if a count of tokens can be right. Such a question has tokens, and not many times what was reserved for it.
+fn is_likely(usage: Usage, reserved: u64) -> bool {
+    let tokens = usage.prompt_tokens.saturating_add(usage.completion_tokens);
+    (1..=reserved.saturating_mul(8)).contains(&tokens)
+}
+
+/// The hash of a question. The settings of the model are not part of it, because a replay does not have them.
+fn identity((messages, sampling): (&[ChatMessage], Sampling)) -> String {
+    let all = json!([messages, sampling]).to_string();
+    blake3::hash(all.as_bytes()).to_hex()[..32].to_owned()
 }
 
 impl LanguageModel for Model {
@@ -253,18 +348,6 @@ impl LanguageModel for Model {
         asker: &'a Nesting,
     ) -> BoxFuture<'a, GateAnswer<Completion>> {
         Box::pin(self.answer(messages, sampling, asker))
-    }
-}
-
-/// The hash of a question. A record is read by whoever has none of the model's settings, so they are not part of it.
-fn identity(messages: &[ChatMessage], sampling: Sampling) -> String {
-    let all = json!([messages, sampling]).to_string();
-    blake3::hash(all.as_bytes()).to_hex()[..32].to_owned()
-}
-
-fn settle(reserved: Vec<Reserved>, spent: &Spent) {
-    for one in reserved {
-        one.settle(spent);
     }
 }
 

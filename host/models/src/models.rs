@@ -21,6 +21,9 @@ pub struct Models(BTreeMap<String, Arc<Model>>);
 /// A model that cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelsError {
+    /// Its name cannot be that of a file.
+    #[error("[models.{0:?}]: a name has 1 to 64 of a-z A-Z 0-9 _ -")]
+    Name(String),
     /// Its table is wrong.
     #[error("[models.{name}] {error}")]
     Config {
@@ -39,43 +42,16 @@ pub enum ModelsError {
         /// The reason.
         source: io::Error,
     },
-    /// Only a run can decode with a checkpoint.
-    #[error("[models.{name}] policy: only a run opens checkpoints; name an endpoint here")]
-    NoPolicy {
-        /// The model.
-        name: String,
-    },
 }
 
-impl ModelsError {
-    /// The key of the configuration, such as `models.judge.endpoint.url`.
-    pub fn key(&self) -> String {
-        match self {
-            Self::Config { name, error } => format!("models.{name}.{}", error.key),
-            Self::Record { name, .. } => format!("models.{name}"),
-            Self::NoPolicy { name } => format!("models.{name}.policy"),
-        }
-    }
-}
-
-/// The spending of a model at one moment, to be compared with a later one.
+/// The spending on each model at one moment, to be compared with a later one.
 #[derive(Debug, Clone, Default)]
-pub struct Usage(BTreeMap<String, (Spent, Counts)>);
+pub struct Spending(BTreeMap<String, (Spent, Counts)>);
 
 impl Models {
     /// Opens the models of a configuration. Answers are recorded in a folder, if one is named: `NAME.jsonl` for each model.
-    pub fn open(
-        configs: &BTreeMap<String, ModelConfig>,
-        records: Option<&Path>,
-    ) -> Result<Self, ModelsError> {
-        Self::open_with(configs, records, |name, _| {
-            let name = name.to_owned();
-            Err(ModelsError::NoPolicy { name })
-        })
-    }
-
-    /// Opens the models of a configuration as [`Self::open`] does. `policy` opens a checkpoint.
-    pub fn open_with<E: From<ModelsError>>(
+    /// `policy` opens a checkpoint.
+    pub fn open<E: From<ModelsError>>(
         configs: &BTreeMap<String, ModelConfig>,
         records: Option<&Path>,
         policy: impl Fn(&str, &FrozenPolicyConfig) -> Result<Arc<dyn Source>, E>,
@@ -87,11 +63,7 @@ impl Models {
                 error,
             };
             if !is_valid_name(name) {
-                return Err(wrong(ModelConfigError {
-                    key: String::new(),
-                    reason: "a name has 1 to 64 of a-z A-Z 0-9 _ -".to_owned(),
-                })
-                .into());
+                return Err(ModelsError::Name(name.clone()).into());
             }
             config.check().map_err(wrong)?;
             let source = match &config.endpoint {
@@ -121,17 +93,17 @@ impl Models {
     }
 
     /// What is spent so far.
-    pub fn usage(&self) -> Usage {
-        let usage = self.0.iter();
-        Usage(
-            usage
+    pub fn spending(&self) -> Spending {
+        let models = self.0.iter();
+        Spending(
+            models
                 .map(|(name, model)| (name.clone(), (model.spent(), model.counts())))
                 .collect(),
         )
     }
 
     /// The metrics of what was spent since an earlier moment: `model/NAME/..`.
-    pub fn metrics_since(&self, earlier: &Usage) -> Vec<(String, f64)> {
+    pub fn metrics_since(&self, earlier: &Spending) -> Vec<(String, f64)> {
         let mut metrics = Vec::new();
         for (name, model) in &self.0 {
             let (before, counts_before) = earlier.0.get(name).copied().unwrap_or_default();
@@ -141,7 +113,7 @@ impl Models {
             };
             add("questions", spent.answers as f64);
             add("prompt_tokens", spent.prompt_tokens as f64);
-            add("answer_tokens", spent.answer_tokens as f64);
+            add("completion_tokens", spent.answer_tokens as f64);
             add("answer_s", spent.seconds);
             if let Some(price) = model.config().price {
                 add("cost", price.cost(spent.prompt_tokens, spent.answer_tokens));
@@ -149,7 +121,7 @@ impl Models {
             for (what, now, then) in [
                 ("recorded", counts.recorded, counts_before.recorded),
                 ("unanswered", counts.unanswered, counts_before.unanswered),
-                ("over_budget", counts.refused, counts_before.refused),
+                ("over_budget", counts.over_budget, counts_before.over_budget),
             ] {
                 add(what, (now - then) as f64);
             }

@@ -1,49 +1,60 @@
-//! Recorded answers: JSON lines, appended as they arrive.
+//! Recorded outcomes of questions: JSON lines, appended as they arrive.
 //!
-//! A line has the hash of everything that the answer depends on. If the same question comes again with the same seed, it
-//! gets the recorded answer. The file is read once, when it is opened; only places are kept in memory.
+//! A line has the hash of the question, which contains its seed, and the answer or the reason why there is none. If the same
+//! question comes again, it ends in the same way. The file is read once, when it is opened; only places are kept in memory.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rlf_endpoint::{ChatMessage, Completion, Sampling, Usage};
+use rlf_endpoint::{ChatMessage, Sampling, Usage};
 use serde::{Deserialize, Serialize};
 
-/// An answer as a line of the file.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Recorded {
-    /// The hash of the question.
-    identity: String,
-    pub(crate) text: String,
-    pub(crate) cut_short: bool,
-    pub(crate) usage: Usage,
-    pub(crate) seconds: f64,
+/// The end of a question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// The model answered.
+    Answered {
+        text: String,
+        cut_short: bool,
+        usage: Usage,
+        seconds: f64,
+    },
+    /// The model refused the question.
+    Refused(String),
+    /// A budget of a call or a trajectory was spent.
+    OverBudget(String),
 }
 
-/// The question, for people who read the file.
+impl Outcome {
+    fn is_answer(&self) -> bool {
+        matches!(self, Self::Answered { .. })
+    }
+}
+
+/// A line of the file.
 #[derive(Serialize)]
 struct Line<'a> {
+    identity: &'a str,
     #[serde(flatten)]
-    answer: &'a Recorded,
+    outcome: &'a Outcome,
     sampling: Sampling,
     messages: &'a [ChatMessage],
 }
 
-impl Recorded {
-    pub(crate) fn completion(self) -> Completion {
-        Completion {
-            text: self.text,
-            cut_short: self.cut_short,
-            usage: Some(self.usage),
-        }
-    }
+/// A line, without the question, which is for people who read the file.
+#[derive(Deserialize)]
+struct Kept {
+    identity: String,
+    #[serde(flatten)]
+    outcome: Outcome,
 }
 
-/// A file of recorded answers.
+/// A file of recorded outcomes.
 #[derive(Debug)]
 pub(crate) struct Record {
     path: PathBuf,
@@ -55,18 +66,45 @@ pub(crate) struct Record {
 struct Inner {
     file: File,
     length: u64,
-    /// Place and length of each line.
-    places: HashMap<String, (u64, usize)>,
+    lines: HashMap<String, Place>,
+}
+
+/// Where a line is.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    start: u64,
+    length: usize,
+    is_answer: bool,
+}
+
+/// Keeps a line, unless there is an answer already: the first answer is the one that was given.
+fn keep(lines: &mut HashMap<String, Place>, identity: String, place: Place) {
+    let kept = lines.entry(identity).or_insert(place);
+    if !kept.is_answer {
+        *kept = place;
+    }
 }
 
 impl Record {
-    /// Opens a file to read and append. It is made if it does not exist. A last line without an end is cut off.
+    /// Opens a file to read and append. It is made if it does not exist, and a last line without an end is cut off. If another
+    /// process appends to it, it is only read.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
         let mut options = OpenOptions::new();
         let file = options.read(true).append(true).create(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let path_shown = path.display();
+                tracing::warn!(
+                    "another process records answers in {path_shown}; this one records none"
+                );
+                return Self::read(path, file, true);
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
         let record = Self::read(path, file, false)?;
         {
             let inner = record.lock();
@@ -81,11 +119,7 @@ impl Record {
     }
 
     fn read(path: &Path, file: File, is_read_only: bool) -> io::Result<Self> {
-        #[derive(Deserialize)]
-        struct Key {
-            identity: String,
-        }
-        let mut places = HashMap::new();
+        let mut lines = HashMap::new();
         let mut reader = BufReader::new(&file);
         let (mut length, mut number) = (0, 0_usize);
         let mut line = Vec::new();
@@ -96,11 +130,16 @@ impl Record {
             if line.last() != Some(&b'\n') {
                 break;
             }
-            let key: Key = serde_json::from_slice(&line).map_err(|error| {
+            let kept: Kept = rlf_json::from_slice(&line).map_err(|error| {
                 let what = format!("line {number} is no recorded answer ({error}); remove it");
                 io::Error::other(what)
             })?;
-            places.insert(key.identity, (length, read));
+            let place = Place {
+                start: length,
+                length: read,
+                is_answer: kept.outcome.is_answer(),
+            };
+            keep(&mut lines, kept.identity, place);
             length += read as u64;
         }
         Ok(Self {
@@ -108,63 +147,65 @@ impl Record {
             inner: Mutex::new(Inner {
                 file,
                 length,
-                places,
+                lines,
             }),
             is_read_only,
         })
     }
 
-    /// The recorded answer to a question.
-    pub(crate) fn get(&self, identity: &str) -> io::Result<Option<Recorded>> {
+    /// The recorded end of a question.
+    pub(crate) fn get(&self, identity: &str) -> io::Result<Option<Outcome>> {
         let inner = self.lock();
-        let Some((place, length)) = inner.places.get(identity).copied() else {
+        let Some(place) = inner.lines.get(identity).copied() else {
             return Ok(None);
         };
-        let mut line = vec![0; length];
-        inner.file.read_exact_at(&mut line, place)?;
+        let mut line = vec![0; place.length];
+        inner.file.read_exact_at(&mut line, place.start)?;
         drop(inner);
-        let recorded = serde_json::from_slice(&line);
-        recorded.map(Some).map_err(|error| {
-            let what = format!("the answer at byte {place} cannot be read: {error}");
+        let kept = rlf_json::from_slice(&line).map_err(|error| {
+            let what = format!("the answer at byte {} cannot be read: {error}", place.start);
             io::Error::other(what)
-        })
+        })?;
+        let Kept { outcome, .. } = kept;
+        Ok(Some(outcome))
     }
 
-    /// Keeps an answer.
+    /// Keeps the end of a question. If it was kept meanwhile, because the same question was asked twice at once, returns that
+    /// one.
     pub(crate) fn put(
         &self,
         identity: &str,
-        answer: &Completion,
-        usage: Usage,
-        seconds: f64,
-        question: (&[ChatMessage], Sampling),
-    ) -> io::Result<()> {
+        outcome: Outcome,
+        (messages, sampling): (&[ChatMessage], Sampling),
+    ) -> io::Result<Outcome> {
         if self.is_read_only {
-            return Ok(());
+            return Ok(outcome);
         }
-        let recorded = Recorded {
-            identity: identity.to_owned(),
-            text: answer.text.clone(),
-            cut_short: answer.cut_short,
-            usage,
-            seconds,
-        };
         let mut line = serde_json::to_vec(&Line {
-            answer: &recorded,
-            sampling: question.1,
-            messages: question.0,
+            identity,
+            outcome: &outcome,
+            sampling,
+            messages,
         })?;
         line.push(b'\n');
         let mut inner = self.lock();
+        if inner.lines.get(identity).is_some_and(|kept| kept.is_answer) {
+            drop(inner);
+            return Ok(self.get(identity)?.unwrap_or(outcome));
+        }
         // A write that failed half-way must not damage the next line.
         if let Err(error) = inner.file.write_all(&line) {
             inner.file.set_len(inner.length).ok();
             return Err(error);
         }
-        let place = (inner.length, line.len());
-        inner.places.insert(identity.to_owned(), place);
+        let place = Place {
+            start: inner.length,
+            length: line.len(),
+            is_answer: outcome.is_answer(),
+        };
+        keep(&mut inner.lines, identity.to_owned(), place);
         inner.length += line.len() as u64;
-        Ok(())
+        Ok(outcome)
     }
 
     /// The file.
@@ -181,35 +222,67 @@ impl Record {
 mod tests {
     use super::*;
 
+    fn answered(text: &str) -> Outcome {
+        Outcome::Answered {
+            text: text.to_owned(),
+            cut_short: false,
+            usage: Usage::default(),
+            seconds: 0.5,
+        }
+    }
+
+    fn put(record: &Record, identity: &str, outcome: Outcome) -> Outcome {
+        let question = (&[ChatMessage::user("?")][..], Sampling::default());
+        record.put(identity, outcome, question).unwrap()
+    }
+
     #[test]
     fn an_answer_is_found_again_even_after_a_write_that_was_cut() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/judge.jsonl");
-        let answer = |text: &str| Completion {
-            text: text.to_owned(),
-            cut_short: false,
-            usage: None,
-        };
-        let put = |record: &Record, identity, text| {
-            let question = (&[ChatMessage::user("?")][..], Sampling::default());
-            record.put(identity, &answer(text), Usage::default(), 0.5, question)
-        };
         let record = Record::open(&path).unwrap();
-        put(&record, "1", "one").unwrap();
-        put(&record, "2", "two").unwrap();
+        put(&record, "1", answered("one"));
+        put(&record, "2", Outcome::Refused("no".into()));
         drop(record);
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
 
         let record = Record::open(&path).unwrap();
-        let text = |identity| record.get(identity).unwrap().map(|found| found.text);
-        assert_eq!(text("1").as_deref(), Some("one"));
-        assert_eq!(text("2"), None);
-        put(&record, "2", "zwei").unwrap();
-        assert_eq!(text("2").as_deref(), Some("zwei"));
+        assert_eq!(record.get("1").unwrap(), Some(answered("one")));
+        assert_eq!(record.get("2").unwrap(), None);
+        put(&record, "2", Outcome::OverBudget("spent".into()));
+        let kept = record.get("2").unwrap();
+        assert_eq!(kept, Some(Outcome::OverBudget("spent".into())));
         let read = Record::open_to_read(&path).unwrap();
-        assert_eq!(read.get("2").unwrap().unwrap().text, "zwei");
+        assert_eq!(read.get("2").unwrap(), kept);
+    }
 
+    #[test]
+    fn the_first_answer_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("judge.jsonl");
+        let record = Record::open(&path).unwrap();
+        put(&record, "1", answered("one"));
+        assert_eq!(put(&record, "1", answered("eins")), answered("one"));
+        put(&record, "2", Outcome::Refused("no".into()));
+        put(&record, "2", answered("two"));
+        assert_eq!(record.get("2").unwrap(), Some(answered("two")));
+        drop(record);
+        let record = Record::open(&path).unwrap();
+        assert_eq!(record.get("2").unwrap(), Some(answered("two")));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), 3);
+    }
+
+    #[test]
+    fn two_processes_do_not_write_into_one_file_and_a_foreign_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("judge.jsonl");
+        let first = Record::open(&path).unwrap();
+        let second = Record::open(&path).unwrap();
+        put(&second, "3", answered("three"));
+        assert_eq!(Record::open_to_read(&path).unwrap().get("3").unwrap(), None);
+        drop((first, second));
         std::fs::write(&path, "{}\n").unwrap();
         let error = Record::open(&path).unwrap_err().to_string();
         assert!(error.contains("line 1"), "{error}");

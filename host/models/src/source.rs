@@ -47,15 +47,17 @@ impl Source for Endpoint {
         Box::pin(async move {
             let answer = self.complete_with(messages, sampling).await;
             answer.map_err(|error| {
-                let text = error.to_string();
                 match error {
-                    // A content filter, or more tokens than the model takes.
+                    // A content filter, or more tokens than the model takes. The server's words are for the log only.
                     EndpointError::Refused {
-                        status: 400 | 413 | 422,
+                        status: status @ (400 | 413 | 422),
                         ..
+                    } => {
+                        tracing::warn!(%error, "a model refused a question");
+                        let what = format!("the model refused the question (status {status})");
+                        SourceError::Question(what)
                     }
-                    | EndpointError::TooLarge { .. } => SourceError::Question(text),
-                    _ => SourceError::Unavailable(text),
+                    error => SourceError::Unavailable(error.to_string()),
                 }
             })
         })

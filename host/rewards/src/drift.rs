@@ -16,7 +16,7 @@ pub struct DriftConfig {
     pub judged: String,
     /// The term of the verifier.
     pub verified: String,
-    /// Number of steps that are compared: the later half with the earlier half. Even, at least 4. Default 20.
+    /// Number of steps that are compared: the later half with the earlier half. Even, at least 6. Default 20.
     #[serde(default = "default_window")]
     pub window: usize,
 }
@@ -28,10 +28,10 @@ fn default_window() -> usize {
 impl DriftConfig {
     /// Refuses values that cannot work: the key, and what to write.
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
-        if self.window < 4 || self.window % 2 == 1 {
+        if self.window < 6 || self.window % 2 == 1 {
             return Err((
                 "window",
-                format!("{}: write an even number, at least 4", self.window),
+                format!("{}: write an even number, at least 6", self.window),
             ));
         }
         for (key, term) in [("judged", &self.judged), ("verified", &self.verified)] {
@@ -57,7 +57,7 @@ impl DriftConfig {
 /// A rise of the judged score counts if it is more than so many standard errors.
 const RISES: f64 = 3.0;
 /// The verified score does not rise if its rise is less than so many standard errors.
-const STANDS: f64 = 1.0;
+const FLAT: f64 = 1.0;
 
 /// The means of the two terms in a step: judged, verified.
 type Means = (f64, f64);
@@ -101,7 +101,19 @@ impl Drift {
     pub fn measure(&self, groups: &[Group]) -> (Vec<(String, f64)>, Option<String>) {
         let pairs = self.pairs(groups);
         let Some(now) = means(&pairs) else {
-            return (Vec::new(), None);
+            let is_scored = groups
+                .iter()
+                .flat_map(|group| &group.scores)
+                .any(Result::is_ok);
+            let DriftConfig {
+                judged, verified, ..
+            } = &self.config;
+            let warning = is_scored.then(|| {
+                format!(
+                    "no trajectory has both {judged} and {verified}, which [rewards.drift] compares"
+                )
+            });
+            return (Vec::new(), warning);
         };
         let mut metrics = vec![
             ("drift/judged".to_owned(), now.0),
@@ -197,7 +209,7 @@ impl Drift {
 fn drifts(judged: Rise, verified: Rise) -> bool {
     judged.rise > RISES * judged.standard_error
         && judged.rise > 0.0
-        && verified.rise <= STANDS * verified.standard_error
+        && verified.rise <= FLAT * verified.standard_error
 }
 
 fn push(steps: &mut VecDeque<Means>, now: Means, window: usize) {
@@ -327,6 +339,20 @@ mod tests {
         assert!((measured(&[(0.1, 0.0), (0.9, 1.0), (0.2, 0.0)]) - 0.9934).abs() < 1e-3);
         assert!(measured(&[(0.1, 1.0), (0.9, 0.0)]) < -0.999);
         assert!(measured(&[(0.5, 1.0), (0.5, 0.0)]).is_nan());
+    }
+
+    #[test]
+    fn a_term_that_nothing_has_is_named() {
+        let misspelt = Drift::new(DriftConfig {
+            judged: "judge.scor".into(),
+            ..drift().config
+        });
+        let (_, warning) = misspelt.measure(&groups(&[(0.1, 1.0)]));
+        let warning = warning.expect("a warning");
+        assert!(
+            warning.contains("both judge.scor and exact.em"),
+            "{warning}"
+        );
     }
 
     #[test]

@@ -99,6 +99,9 @@ pub struct RunConfig {
     /// The model that `rlf-host forge graph --embeddings` asks, which can use the same file. A run does not read it.
     #[serde(default, skip_serializing)]
     pub embeddings: IgnoredAny,
+    /// The variants of `rlf-host ablate`, which can use the same file. A run does not read them.
+    #[serde(default, skip_serializing)]
+    pub ablate: IgnoredAny,
     /// The operator's grants and limits for each plugin, by alias.
     #[serde(default)]
     pub plugins: BTreeMap<String, PluginGrants>,

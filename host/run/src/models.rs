@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use candle_core::Device;
-use rlf_dialogue::DialogueConfig;
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::episode::{Episode, NextInput};
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::template::ChatTemplate;
 use rlf_dialogue::tokenizer::Tokenizer;
+use rlf_dialogue::{DialogueConfig, DialogueError};
 use rlf_endpoint::{ChatMessage, ChatRole, Completion, Sampling, Usage};
 use rlf_models::{FrozenPolicyConfig, ModelConfig, Models, Source, SourceError};
 use rlf_policy::{DrawKey, GenerationConfig, Model, Purpose, Sampler, SamplingParams};
@@ -33,7 +33,7 @@ pub fn open_models(
     workers: usize,
     records: Option<&Path>,
 ) -> Result<Models, RunFailure> {
-    Models::open_with(configs, records, |name, config| {
+    Models::open(configs, records, |name, config| {
         let policy = FrozenPolicy::open(name, config, workers)?;
         Ok::<_, RunFailure>(Arc::new(policy) as Arc<dyn Source>)
     })
@@ -50,8 +50,14 @@ struct FrozenPolicy {
 impl FrozenPolicy {
     fn open(name: &str, config: &FrozenPolicyConfig, workers: usize) -> Result<Self, RunFailure> {
         let folder = &config.checkpoint;
-        let mut model = Model::load(folder, &Device::Cpu)?;
-        let tokenizer = Arc::new(Tokenizer::load(&folder.join("tokenizer.json"))?);
+        let unreadable = |error: &dyn std::fmt::Display| {
+            let key = format!("models.{name}.policy.checkpoint");
+            let problem = format!("{key}: {error}");
+            ConfigurationError::value(key, problem)
+        };
+        let mut model = Model::load(folder, &Device::Cpu).map_err(|error| unreadable(&error))?;
+        let tokenizer = Tokenizer::load(&folder.join("tokenizer.json"));
+        let tokenizer = Arc::new(tokenizer.map_err(|error| unreadable(&error))?);
         model.limit_vocabulary(tokenizer.vocab_size())?;
         let most = model.config().max_position_embeddings;
         if config.context as usize > most {
@@ -107,7 +113,14 @@ impl FrozenPolicy {
             extra: Map::new(),
         };
         let mut episode = Episode::start(&self.dialogue, number.to_string(), &task, Vec::new())
-            .map_err(|error| SourceError::Question(error.to_string()))?;
+            .map_err(|error| match error {
+                DialogueError::PromptTooLong {
+                    tokens, context, ..
+                } => SourceError::Question(format!(
+                    "the question has {tokens} tokens, and the model takes fewer than {context}"
+                )),
+                error => SourceError::Question(error.to_string()),
+            })?;
         let (NextInput::Continue {
             append: ids,
             max_new_tokens,
@@ -117,7 +130,9 @@ impl FrozenPolicy {
             max_new_tokens,
         }) = episode.next_input()
         else {
-            return Err(SourceError::Question("there is nothing to answer".into()));
+            return Err(SourceError::Question(
+                "the conversation has no turn left for the model".into(),
+            ));
         };
         let most = sampling
             .max_tokens

@@ -189,7 +189,7 @@ fn evaluation_line(
         .value("eval/pass_at_k", by_k(&evaluation.pass_at_k))
         .value("eval/pass_hat_k", by_k(&evaluation.pass_hat_k))
         .value("eval/reward", json!(evaluation.reward))
-        .value("eval/terms", json!(evaluation.terms))
+        .value(names::EVAL_TERMS, json!(evaluation.terms))
         .number("eval/calls", evaluation.calls)
         .number("eval/excluded", evaluation.excluded)
         .count("eval/tasks", evaluation.sampled.tasks)

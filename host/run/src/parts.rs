@@ -181,7 +181,11 @@ impl RunParts {
         }
         let registry = plugins.load(&bindings(&config.plugins, run), &sandbox, reporter);
         let records = models_path(run);
-        let models = open_models(&config.models, config.workers(), Some(&records))?;
+        let granted = config.plugins.values().flat_map(|grants| &grants.models);
+        let granted: BTreeSet<&String> = granted.collect();
+        let mut models = config.models.clone();
+        models.retain(|name, _| granted.contains(name));
+        let models = open_models(&models, config.workers(), Some(&records))?;
         let tools = ToolManager::with_models(&registry, &config.tools, models.by_name())
             .map_err(RunFailure::table("tools"))?
             .keeping_outputs_in(&outputs_path(run));

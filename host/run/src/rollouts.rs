@@ -111,7 +111,7 @@ impl Rollouts for PolicyRollouts {
             .settings(params, Purpose::Rollout, Split::Train, step)?;
         let (engine, generator) = self.parts.rollout_engine(policy)?;
         let health = self.parts.health();
-        let asked = self.parts.models.usage();
+        let asked = self.parts.models.spending();
         let sessions = self.parts.environments.sessions();
         let started = Instant::now();
         let groups = rollout(&engine, &tasks, self.group_size, &settings).await?;

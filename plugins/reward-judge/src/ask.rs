@@ -120,7 +120,9 @@ impl<R> State<R> {
             }
         };
         self.questions += 1;
-        let tokens = answer.question_tokens.saturating_add(answer.answer_tokens);
+        let tokens = answer
+            .prompt_tokens
+            .saturating_add(answer.completion_tokens);
         self.tokens = self.tokens.saturating_add(tokens);
         let read = if answer.cut_short {
             Err(format!(

@@ -2,7 +2,7 @@
 // `model`.
 
 /** A request that was not carried out. `kind` is `denied` (the gate is not open), `not-found`, `invalid-arguments`,
- * `exhausted` (more requests than a call may make) or `unavailable`. */
+ * `exhausted` (more requests than a call may make, or a budget is spent) or `unavailable`. */
 export class GateError extends Error {
   name = 'GateError';
 
@@ -83,7 +83,7 @@ export function listModels() {
 }
 
 /** Asks a language model. `messages` is a text of the user, or `[role, text]` each. `options`: `model`, `maxTokens`, `temperature`.
- * Returns `text`, `cutShort`, `questionTokens` and `answerTokens`. Throws `GateError` if the question was not asked. */
+ * Returns `text`, `cutShort`, `promptTokens` and `completionTokens`. Throws `GateError` if the question was not asked. */
 export function askModel(messages, options = {}) {
   return only(askModels([{ messages, ...options }]));
 }
@@ -160,6 +160,6 @@ function questionOf({ messages, model = '', maxTokens = 0, temperature = null })
   return { model, messages: pairs.map(([role, text]) => ({ role, text })), max_tokens: maxTokens, temperature };
 }
 
-function answerOf({ text, cut_short: cutShort, question_tokens: questionTokens, answer_tokens: answerTokens }) {
-  return { text, cutShort, questionTokens, answerTokens };
+function answerOf({ text, cut_short: cutShort, prompt_tokens: promptTokens, completion_tokens: completionTokens }) {
+  return { text, cutShort, promptTokens, completionTokens };
 }

@@ -49,9 +49,9 @@ test('programs and requests are sent and answered', () => {
 });
 
 test('questions are sent and answered', () => {
-  const answer = { text: 'yes', cut_short: true, question_tokens: 3, answer_tokens: 1 };
+  const answer = { text: 'yes', cut_short: true, prompt_tokens: 3, completion_tokens: 1 };
   const [kind, [question]] = asked([answer], () => {
-    assert.deepEqual(askModel('Is it?', { maxTokens: 9 }), { text: 'yes', cutShort: true, questionTokens: 3, answerTokens: 1 });
+    assert.deepEqual(askModel('Is it?', { maxTokens: 9 }), { text: 'yes', cutShort: true, promptTokens: 3, completionTokens: 1 });
   });
   assert.deepEqual([kind, question], ['model.ask', { model: '', messages: [{ role: 'user', text: 'Is it?' }], max_tokens: 9, temperature: null }]);
   const error = { kind: 'exhausted', message: 'no more' };

@@ -17,7 +17,7 @@ from .trajectories import text_and_structured
 
 class GateError(Exception):
     """A request that was not carried out. `kind` is `denied` (the gate is not open), `not-found`, `invalid-arguments`,
-    `exhausted` (more requests than a call may make) or `unavailable`."""
+    `exhausted` (more requests than a call may make, or a budget is spent) or `unavailable`."""
 
     def __init__(self, kind: str, message: str):
         super().__init__(f"{kind}: {message}")
@@ -136,8 +136,8 @@ class Answer:
     """Without the model's think block. May be empty."""
     cut_short: bool = False
     """True if the limit of tokens cut it short."""
-    question_tokens: int = 0
-    answer_tokens: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
 
 def list_tools() -> list[dict[str, Any]]:
@@ -182,7 +182,7 @@ def list_models() -> list[dict[str, Any]]:
 
 def ask_model(messages: str | Sequence[tuple[str, str]], model: str = "", max_tokens: int = 0, temperature: float | None = None) -> Answer:
     """Asks a language model. `messages` is the user's message, or several: `(role, text)` each. Raises `GateError` if the question
-    was not asked."""
+    was not asked, or if the model refused it."""
     return _only(ask_models([Question(messages, model, max_tokens, temperature)]))
 
 
@@ -309,4 +309,4 @@ def _question(question):
 
 
 def _answer(answer):
-    return Answer(answer["text"], answer["cut_short"], answer["question_tokens"], answer["answer_tokens"])
+    return Answer(answer["text"], answer["cut_short"], answer["prompt_tokens"], answer["completion_tokens"])

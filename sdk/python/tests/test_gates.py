@@ -69,7 +69,7 @@ class Gates(unittest.TestCase):
         self.assertEqual((response.json(), response.headers), ({"x": 1}, [("a", "b")]))
 
     def test_questions_are_sent_and_answered(self):
-        answer = {"text": "yes", "cut_short": True, "question_tokens": 3, "answer_tokens": 1}
+        answer = {"text": "yes", "cut_short": True, "prompt_tokens": 3, "completion_tokens": 1}
         host = self.host([answer])
         self.assertEqual(rlf.ask_model("Is it?", max_tokens=9), rlf.Answer("yes", True, 3, 1))
         kind, (sent,) = host.asked

@@ -98,8 +98,8 @@ impl Answer {
         Self {
             text: text.into(),
             cut_short: false,
-            question_tokens: 0,
-            answer_tokens: 0,
+            prompt_tokens: 0,
+            completion_tokens: 0,
             extra: Vec::new(),
         }
     }

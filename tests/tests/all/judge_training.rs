@@ -42,7 +42,7 @@ fn judged(model: &str) -> Experiment {
             {{plugin = 'exact-match', weights = {{em = 1.0}}}},
             {{plugin = 'judge', weights = {{score = 0.5}}}},
         ]
-        rewards.drift = {{judged = 'judge.score', verified = 'exact-match.em', window = 4}}
+        rewards.drift = {{judged = 'judge.score', verified = 'exact-match.em', window = 6}}
         [plugins.judge]
         plugin = 'reward-judge'
         grants = ['model']
@@ -75,7 +75,7 @@ fn numbers(run: &rlf_tests::RunFolder) -> Vec<Value> {
 #[test]
 fn a_judges_answers_are_counted_recorded_and_replayed() {
     let served = ChatEndpoint::start(judge);
-    let price = "price = {prompt = 1.0, answer = 2.0}";
+    let price = "price = {prompt = 1.0, completion = 2.0}";
     let experiment = judged(&format!("{}\n{price}", endpoint(served.url())));
     let run = experiment.train("run", &[]);
     let asked = served.take_questions().len();
@@ -109,6 +109,41 @@ fn a_judges_answers_are_counted_recorded_and_replayed() {
     let replayed = replaying.train("replayed", &[]);
     assert_eq!(served.take_questions(), []);
     assert_eq!(before, numbers(&replayed));
+}
+
+#[test]
+fn a_trajectory_that_the_judge_did_not_grade_is_excluded_and_scores_nothing() {
+    let served = ChatEndpoint::start(|question| {
+        let length = question
+            .messages()
+            .iter()
+            .map(|(_, text)| text.len())
+            .sum::<usize>();
+        if length.is_multiple_of(5) {
+            Reply::Fails(503)
+        } else {
+            judge(question)
+        }
+    });
+    let experiment = judged(&endpoint(served.url())).with("rl.max_dropped_share", 1.0);
+    let run = experiment.train("run", &[]);
+    let trajectories: Vec<Value> = run.trajectories().into_values().flatten().collect();
+    let [graded, excluded]: [Vec<&Value>; 2] = [true, false].map(|is_graded| {
+        let is = |one: &&Value| one["score"]["reward"].is_number() == is_graded;
+        trajectories.iter().filter(is).collect()
+    });
+    assert!(
+        !graded.is_empty() && !excluded.is_empty(),
+        "{}",
+        trajectories.len()
+    );
+    for one in excluded {
+        assert!(
+            one["score"].to_string().contains("status 503"),
+            "{}",
+            one["score"]
+        );
+    }
 }
 
 #[test]

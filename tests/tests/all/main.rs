@@ -1,6 +1,7 @@
 //! The end-to-end tests, in one binary: most of the time of building them is linking the program. Each file holds the
 //! promises of one subject.
 
+mod ablate;
 mod bad_input;
 mod broken_rows;
 mod code_training;

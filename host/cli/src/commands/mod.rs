@@ -1,5 +1,6 @@
 //! One module for each subcommand.
 
+pub(crate) mod ablate;
 pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod data;

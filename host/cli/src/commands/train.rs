@@ -20,7 +20,7 @@ use crate::plugins::sources;
 use crate::progress::Progress;
 
 /// Exit code of an interrupted run that can be resumed (EX_TEMPFAIL).
-const INTERRUPTED: u8 = 75;
+pub(crate) const INTERRUPTED: u8 = 75;
 
 pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
     let sources = sources(&options.plugins.plugins);

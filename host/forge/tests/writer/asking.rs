@@ -151,7 +151,7 @@ fn an_estimate_grows_with_the_revisions_and_has_a_price() {
         );
         let price = Price {
             prompt: 1.0,
-            answer: 2.0,
+            completion: 2.0,
         };
         let cost = found.total(0, Some(price)).cost.unwrap();
         let expected = least.prompt_tokens as f64 + 2.0 * least.answer_tokens as f64;

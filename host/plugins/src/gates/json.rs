@@ -405,7 +405,7 @@ fn answered(answer: &model::wit::Answer) -> Value {
     json!({
         "text": answer.text,
         "cut_short": answer.cut_short,
-        "question_tokens": answer.question_tokens,
-        "answer_tokens": answer.answer_tokens,
+        "prompt_tokens": answer.prompt_tokens,
+        "completion_tokens": answer.completion_tokens,
     })
 }

@@ -156,7 +156,7 @@ fn checked(
     nesting: &Nesting,
     most: u32,
 ) -> Result<Checked, Error> {
-    let label = nesting.count(most)?;
+    let label = nesting.count_question(most)?;
     let name = match names.first() {
         Some(first) if question.model.is_empty() => first,
         _ => &question.model,
@@ -182,18 +182,12 @@ fn checked(
         let what = format!("the temperature is {temperature}; it goes from 0 to 2");
         return Err(Error::InvalidArguments(what));
     }
-    let allowed = model.max_tokens();
-    let max_tokens = match (question.max_tokens, allowed) {
-        (0, _) => None,
-        (asked, 0) => Some(asked),
-        (asked, allowed) => Some(asked.min(allowed)),
-    };
     let seed = seed::derive(nesting.turn.seed, "question", &[&label]);
     Ok(Checked {
         model,
         messages,
         sampling: Sampling {
-            max_tokens,
+            max_tokens: Some(question.max_tokens).filter(|most| *most > 0),
             temperature: question.temperature,
             seed: Some(seed),
         },
@@ -213,7 +207,7 @@ fn message(message: wit::ChatMessage) -> Result<ChatMessage, Error> {
 }
 
 fn to_guest(answer: Completion, messages: &[ChatMessage]) -> wit::Answer {
-    let (question_tokens, answer_tokens) = if let Some(usage) = answer.usage {
+    let (prompt_tokens, completion_tokens) = if let Some(usage) = answer.usage {
         (usage.prompt_tokens, usage.completion_tokens)
     } else {
         let texts = messages.iter().map(|message| tokens_of(&message.content));
@@ -223,25 +217,18 @@ fn to_guest(answer: Completion, messages: &[ChatMessage]) -> wit::Answer {
         text: without_thoughts(answer.text),
         extra: Vec::new(),
         cut_short: answer.cut_short,
-        question_tokens,
-        answer_tokens,
+        prompt_tokens,
+        completion_tokens,
     }
 }
 
-/// The text behind the think block at its beginning. A block that is not closed leaves nothing. The tag that opens it may be
-/// missing, because some templates put it into the prompt.
+/// The text behind the think block at its beginning. A block that is not closed leaves nothing.
 fn without_thoughts(text: String) -> String {
-    match (text.find("<think>"), text.find("</think>")) {
-        (Some(opening), None) if text[..opening].trim().is_empty() => String::new(),
-        (opening, Some(closing))
-            if opening
-                .is_none_or(|opening| opening > closing || text[..opening].trim().is_empty()) =>
-        {
-            let spoken = &text[closing + "</think>".len()..];
-            spoken.trim_start().to_owned()
-        }
-        _ => text,
-    }
+    let Some(thoughts) = text.trim_start().strip_prefix("<think>") else {
+        return text;
+    };
+    let spoken = thoughts.split_once("</think>").map(|(_, spoken)| spoken);
+    spoken.unwrap_or_default().trim_start().to_owned()
 }
 
 #[cfg(test)]
@@ -254,7 +241,7 @@ mod tests {
             ("yes", "yes"),
             ("<think>\nno?\n</think>\n\nyes", "yes"),
             ("<think>no?", ""),
-            ("no?\n</think>\nyes", "yes"),
+            ("it says </think> here", "it says </think> here"),
             ("say <think>a</think>", "say <think>a</think>"),
         ] {
             assert_eq!(without_thoughts(text.to_owned()), spoken);

@@ -46,7 +46,8 @@ pub trait LanguageModel: fmt::Debug + Send + Sync {
     /// Maximum number of tokens of a question with its answer. 0 if it is not known.
     fn context_tokens(&self) -> u32;
 
-    /// Answers a question of the call `asker`, and charges it.
+    /// Answers a question of the call `asker`, and charges it. An answer has no more tokens than [`Self::max_tokens`], whatever
+    /// the question allows.
     fn ask<'a>(
         &'a self,
         messages: &'a [ChatMessage],
@@ -86,20 +87,48 @@ pub struct Nesting {
     call_id: String,
     /// The call that made this one.
     within: Option<Arc<Self>>,
-    /// The trajectory, or the group of trajectories, that the call works for, and its size.
-    account: (String, u64),
+    /// The one that the call works for.
+    account: Account,
     made: AtomicU32,
+    /// Number of questions to models.
+    asked: AtomicU32,
     /// Interpreters that were looked up, by language.
     found: Mutex<BTreeMap<String, Arc<dyn ProgramRunner>>>,
     /// What the call, and the calls that it makes, spend on models.
-    ledgers: Mutex<BTreeMap<String, Ledger>>,
+    ledgers: Ledgers,
+}
+
+/// What is charged besides a call: its trajectory, or the group of trajectories that it grades.
+#[derive(Debug, Clone)]
+pub enum Account {
+    /// The trajectory with this id. Its calls share what they spend.
+    Trajectory(String),
+    /// A group of this size. What its grading spends is kept here.
+    Group {
+        /// Number of trajectories.
+        size: u64,
+        /// By model.
+        ledgers: Arc<Ledgers>,
+    },
+}
+
+/// What is spent, by the names of models.
+#[derive(Debug, Default)]
+pub struct Ledgers(Mutex<BTreeMap<String, Ledger>>);
+
+impl Ledgers {
+    /// What is spent on a model.
+    pub fn of(&self, model: &str) -> Ledger {
+        let mut by_model = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        by_model.entry(model.to_owned()).or_default().clone()
+    }
 }
 
 impl Nesting {
     /// Creates the context in which the call `call_id` can make other calls. The calls that it makes derive their seeds
     /// from `turn.seed`.
     pub fn new(calls: Arc<dyn NestedCalls>, turn: TurnContext, call_id: &str) -> Self {
-        let account = (turn.trajectory_id.clone(), 1);
+        let account = Account::Trajectory(turn.trajectory_id.clone());
         Self {
             calls,
             turn,
@@ -107,8 +136,9 @@ impl Nesting {
             within: None,
             account,
             made: AtomicU32::new(0),
+            asked: AtomicU32::new(0),
             found: Mutex::default(),
-            ledgers: Mutex::default(),
+            ledgers: Ledgers::default(),
         }
     }
 
@@ -122,10 +152,13 @@ impl Nesting {
         self
     }
 
-    /// Says that the call grades a group of this size. It then has the budget of so many trajectories.
+    /// Says that the call grades a group of this size. It then has an account of its own.
     #[must_use]
     pub fn for_group(mut self, size: usize) -> Self {
-        self.account = (self.call_id.clone(), size as u64);
+        self.account = Account::Group {
+            size: size as u64,
+            ledgers: Arc::default(),
+        };
         self
     }
 
@@ -134,9 +167,9 @@ impl Nesting {
         &self.turn
     }
 
-    /// The trajectory, or the group of trajectories, that the call works for, and its size.
-    pub fn account(&self) -> (&str, u64) {
-        (&self.account.0, self.account.1)
+    /// The one that the call works for.
+    pub fn account(&self) -> &Account {
+        &self.account
     }
 
     /// What was spent on a model by this call, by the call that made it, and so on outwards.
@@ -144,11 +177,7 @@ impl Nesting {
         let mut ledgers = Vec::new();
         let mut call = Some(self);
         while let Some(nesting) = call {
-            let mut by_model = nesting
-                .ledgers
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            ledgers.push(by_model.entry(model.to_owned()).or_default().clone());
+            ledgers.push(nesting.ledgers.of(model));
             call = nesting.within.as_deref();
         }
         ledgers
@@ -172,15 +201,33 @@ impl Nesting {
 
     /// Counts one more call or program, and returns its id. Fails if there are already `max` of them.
     pub(super) fn count(&self, max: u32) -> Result<String, Error> {
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
-        if number < max {
-            return Ok(format!("{}/{number}", self.call_id));
-        }
-        self.made.store(max, Ordering::Relaxed);
-        Err(Error::Exhausted(format!(
-            "a call makes {max} others at the most (nested_calls)"
-        )))
+        let number = counted(&self.made, max).ok_or_else(|| {
+            Error::Exhausted(format!(
+                "a call makes {max} others at the most (nested_calls)"
+            ))
+        })?;
+        Ok(format!("{}/{number}", self.call_id))
     }
+
+    /// Counts one more question to a model, and returns its id. Fails if there are already `max` of them.
+    pub(super) fn count_question(&self, max: u32) -> Result<String, Error> {
+        let number = counted(&self.asked, max).ok_or_else(|| {
+            Error::Exhausted(format!(
+                "a call asks {max} questions at the most (nested_calls)"
+            ))
+        })?;
+        Ok(format!("{}/question-{number}", self.call_id))
+    }
+}
+
+/// Counts one more, and returns its number from 0. None if there are already `max`.
+fn counted(counter: &AtomicU32, max: u32) -> Option<u32> {
+    let number = counter.fetch_add(1, Ordering::Relaxed);
+    if number < max {
+        return Some(number);
+    }
+    counter.store(max, Ordering::Relaxed);
+    None
 }
 
 impl fmt::Debug for Nesting {

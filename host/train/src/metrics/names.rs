@@ -50,5 +50,7 @@ pub const EVAL_SAMPLED: &str = "eval/sampled";
 pub const EVAL_SAMPLED_LOW: &str = "eval/sampled_low";
 /// Upper end of the interval of [`EVAL_SAMPLED`].
 pub const EVAL_SAMPLED_HIGH: &str = "eval/sampled_high";
+/// Means of the terms of rewards, over the samples of [`EVAL_SAMPLED`].
+pub const EVAL_TERMS: &str = "eval/terms";
 /// [`EVAL_SAMPLED`] by kind of task.
 pub const EVAL_SAMPLED_BY_KIND: &str = "eval/sampled_by_kind";

@@ -43,7 +43,7 @@ fn tokens_of_question_and_answer_are_counted() {
     testing::answer_questions_with(|question| {
         let text = json!({ "nonce": nonce(question), "scores": { "accuracy": 1 } }).to_string();
         let mut answer = rlf_plugin::model::Answer::text(text);
-        (answer.question_tokens, answer.answer_tokens) = (700, 30);
+        (answer.prompt_tokens, answer.completion_tokens) = (700, 30);
         Ok(answer)
     });
     let config = config(json!({ "looks": 2 }));

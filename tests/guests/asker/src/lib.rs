@@ -43,7 +43,7 @@ fn ask(ask: Ask) -> Json<Vec<Value>> {
         Ok(answer) => json!({
             "text": answer.text,
             "cut_short": answer.cut_short,
-            "tokens": [answer.question_tokens, answer.answer_tokens],
+            "tokens": [answer.prompt_tokens, answer.completion_tokens],
         }),
         Err(error) => json!({ "refused": error_message(&error) }),
     });

@@ -21,7 +21,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_mins(10);
 /// The prices of tokens, if they are given.
 pub(super) fn price(options: &ForgeModel) -> Option<Price> {
     let prices = options.price_prompt.zip(options.price_answer);
-    prices.map(|(prompt, answer)| Price { prompt, answer })
+    prices.map(|(prompt, completion)| Price { prompt, completion })
 }
 
 /// True if a model is named, on the command line or in the configuration.

@@ -46,7 +46,7 @@ impl Work {
         match self {
             Self::Call { tool, arguments } => {
                 let context = TurnContext {
-                    trajectory_id: "bench".to_owned(),
+                    trajectory_id: format!("bench-{number}"),
                     turn: 0,
                     seed: number,
                 };

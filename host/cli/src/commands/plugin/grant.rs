@@ -136,28 +136,34 @@ fn grant(entry: &mut dyn TableLike, hash: &str, gates: &[String]) -> Granted {
             .collect(),
         to_write: EXAMPLES
             .into_iter()
-            .filter(|(gate, _)| open.iter().any(|open| open == gate) && entry.get(gate).is_none())
-            .map(|(_, example)| example)
+            .filter(|(gate, key, _)| {
+                open.iter().any(|open| open == gate) && entry.get(key).is_none()
+            })
+            .map(|(_, _, example)| example)
             .collect(),
         gates: open,
     }
 }
 
-/// The keys that a gate needs besides being open, each with an example.
-const EXAMPLES: [(&str, &str); 4] = [
+/// The gates that need a key besides being open: the gate, the key, and an example.
+const EXAMPLES: [(&str, &str, &str); 4] = [
     (
+        "tools",
         "tools",
         "`tools = [\"calculate\"]`: the tools that it may call",
     ),
     (
         "execute",
+        "execute",
         "`execute = [\"python\"]`: the interpreters that it may run programs in",
     ),
     (
         "model",
+        "models",
         "`models = [\"judge\"]`: the models that it may ask, each with a table such as [models.judge]",
     ),
     (
+        "http",
         "http",
         "`http.hosts.\"api.example.com\" = {}`: the hosts that it may reach",
     ),
