@@ -394,6 +394,10 @@ mod tests {
         let source = root.path().join("plugins/adder");
         fs::create_dir_all(&source).unwrap();
         fs::write(source.join("Cargo.toml"), "").unwrap();
+        // A library that plugins share has no manifest.
+        let library = ready(&project, Family::FirstParty).unwrap_err().to_string();
+        assert!(library.contains("contains no guest"), "{library}");
+        fs::write(source.join("plugin.toml"), "").unwrap();
         let error = ready(&project, Family::FirstParty).unwrap_err().to_string();
         assert_eq!(
             error,

@@ -146,10 +146,14 @@ fn the_list_has_every_first_party_plugin_and_says_what_those_without_data_need()
     assert_eq!(
         names("problems", "plugin"),
         [
+            "extract",
             "lookup",
+            "research",
             "reward-code-tests",
+            "reward-judge",
             "search",
             "specified",
+            "summarise",
             "tau-retail"
         ]
     );
