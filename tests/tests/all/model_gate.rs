@@ -199,7 +199,10 @@ fn a_question_that_the_model_refuses_is_the_callers_doing() {
     );
     let answers = seen(ended.succeeded());
     let refused = answers[0]["refused"].as_str().expect("refused");
-    assert!(refused == "the model refused the question (status 400)", "{refused}");
+    assert!(
+        refused == "the model refused the question (status 400)",
+        "{refused}"
+    );
 }
 
 #[test]
