@@ -16,7 +16,7 @@
 //!
 //! ```
 //! use std::collections::BTreeMap;
-//! use rlf_models::{ModelConfig, Models};
+//! use rlf_models::{ModelConfig, Models, ModelsError};
 //!
 //! let configs: BTreeMap<String, ModelConfig> = rlf_config::parse(
 //!     r#"
@@ -28,7 +28,7 @@
 //! "#,
 //!     "example.toml",
 //! )?;
-//! let models = Models::open(&configs, None, |_, _| unreachable!("there is no policy"))?;
+//! let models = Models::open::<ModelsError>(&configs, None, |_, _| unreachable!("there is no policy"))?;
 //! assert_eq!(models.by_name().len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
