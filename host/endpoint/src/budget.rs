@@ -51,7 +51,7 @@ pub enum BudgetSpent {
     },
 }
 
-/// What was spent in one place: by a call, for a trajectory, in a run. Clones share it.
+/// The account of one place: a call, a trajectory, or a run. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger(Arc<Mutex<Entries>>);
 
@@ -64,7 +64,7 @@ struct Entries {
 }
 
 impl Ledger {
-    /// What is spent so far.
+    /// The tokens, time and number of questions spent so far.
     pub fn spent(&self) -> Spent {
         self.lock().spent
     }
@@ -112,7 +112,7 @@ impl Ledger {
 pub struct Reserved {
     ledger: Ledger,
     tokens: u64,
-    /// When the question was sent, and its tokens.
+    /// The instant at which the question was sent, and its tokens.
     sent: Option<(Instant, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! What questions cost: tokens, time and money.
+//! The cost of questions: tokens, time and money.
 
 use serde::{Deserialize, Serialize};
 

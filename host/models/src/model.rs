@@ -26,7 +26,7 @@ const RUN: &str = "run";
 /// Tokens that are reserved for an answer whose length nothing limits.
 const UNLIMITED_ANSWER: u64 = 4_096;
 
-/// What was asked, in numbers.
+/// Numbers of questions that ended in a special way.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Counts {
     /// Questions whose end was recorded before.
@@ -75,7 +75,7 @@ impl Model {
         }
     }
 
-    /// What is spent so far.
+    /// The tokens and time spent so far.
     pub(crate) fn spent(&self) -> Spent {
         self.run.spent()
     }
@@ -292,7 +292,7 @@ impl Trajectories {
     }
 }
 
-/// What the plugin gets.
+/// Turns the end of a question into the plugin's result.
 fn given(outcome: Outcome) -> Result<Completion, Error> {
     match outcome {
         Outcome::Answered {

@@ -92,7 +92,7 @@ impl Models {
             .collect()
     }
 
-    /// What is spent so far.
+    /// The spending so far, to be compared with a later moment.
     pub fn spending(&self) -> Spending {
         let models = self.0.iter();
         Spending(

@@ -69,7 +69,7 @@ struct Inner {
     lines: HashMap<String, Place>,
 }
 
-/// Where a line is.
+/// The place of a line in the file.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     start: u64,

@@ -1,4 +1,4 @@
-//! What answers questions.
+//! The trait of what answers questions, and its implementation for endpoints.
 
 use rlf_endpoint::{ChatMessage, Completion, Endpoint, EndpointError, Sampling};
 use rlf_sandbox::BoxFuture;

@@ -72,7 +72,7 @@ pub struct Drift {
     alarmed: bool,
 }
 
-/// What a checkpoint keeps.
+/// The state that a checkpoint keeps.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
@@ -154,7 +154,7 @@ impl Drift {
         self.alarmed = rises.is_some_and(|(judged, verified)| drifts(judged, verified));
     }
 
-    /// What later steps depend on.
+    /// The state that later steps depend on.
     pub fn state(&self) -> serde_json::Value {
         let (steps, alarmed) = (self.steps.clone(), self.alarmed);
         serde_json::json!(Kept { steps, alarmed })

@@ -186,7 +186,7 @@ impl Rollouts for PolicyRollouts {
     }
 }
 
-/// What later steps depend on, as checkpoints keep it.
+/// The state that later steps depend on, as checkpoints keep it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {

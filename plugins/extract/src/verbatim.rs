@@ -1,4 +1,4 @@
-//! Whether a text contains a value.
+//! The check that a text contains a value.
 
 use rlf_plugin::serde_json::Value;
 

@@ -67,7 +67,7 @@ pub(crate) fn make(calls: &[Call], offer: &Offer, max_chars: usize, seed: u64) -
     results
 }
 
-/// How one call ended, with the text that the model reads.
+/// The end of one call, with the text that the model reads.
 enum Outcome {
     Succeeded(String),
     Failed(String),

@@ -16,7 +16,7 @@ pub(crate) struct Investigation<'a> {
     offer: &'a Offer,
     seed: u64,
     config: &'a Config,
-    /// What the model has noted, in order.
+    /// The notes of the model, in order.
     notes: Vec<String>,
     /// The last calls, and replies that could not be used since: each with the message that follows it.
     exchange: Vec<(Answer, String)>,

@@ -6,7 +6,7 @@ use with_model::{DATA_RULE, delimited};
 use crate::config::Config;
 use crate::offer::Offer;
 
-/// What the last question adds to the results.
+/// The text that the last question adds to the results.
 pub(crate) const CONCLUDE: &str = r#"No more calls are possible. Reply now with {"answer": "..", "sources": [".."]}.
 Answer from your notes and from the results above. If they do not answer the question, say what is missing."#;
 
@@ -51,7 +51,7 @@ The tools:
     )
 }
 
-/// What the model reads after a reply that cannot be used.
+/// The text that the model reads after a reply that cannot be used.
 pub(crate) fn correction(wrong: &str) -> String {
     format!("Your reply cannot be used: {wrong}. Reply again, in one of the two forms.")
 }

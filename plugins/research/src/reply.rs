@@ -9,7 +9,7 @@ use with_model::{cut, object};
 /// Maximum number of characters of a parser's message, which may quote the reply.
 const MAX_EXPLANATION_CHARS: usize = 300;
 
-/// What the model wants to do next.
+/// The next step that the model wants.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Reply {
     Step(Step),

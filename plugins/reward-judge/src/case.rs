@@ -1,4 +1,4 @@
-//! What the modes share: the group as the judge sees it, the limits on it, and the terms.
+//! The parts that the modes share: the group as the judge sees it, the limits on it, and the terms.
 
 use rlf_plugin::{Task, Terms, Trajectory};
 
@@ -16,7 +16,7 @@ pub(crate) struct Case<'a> {
     setting: Vec<Block>,
 }
 
-/// What a trajectory's grading took. For questions about several trajectories, each has its share, so the sum over a
+/// The cost of a trajectory's grading. For questions about several trajectories, each has its share, so the sum over a
 /// group is what the group took.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Cost {
@@ -92,7 +92,7 @@ impl<'a> Case<'a> {
 }
 
 impl Judged {
-    /// What the judge is told about a candidate's block.
+    /// The words that tell the judge about a candidate's block.
     pub(crate) fn about(self) -> &'static str {
         match self {
             Self::Answer => "the candidate's answer",

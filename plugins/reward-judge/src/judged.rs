@@ -1,4 +1,4 @@
-//! What the judge sees: the task, its reference, and the part of a trajectory that is judged.
+//! The parts that the judge sees: the task, its reference, and the part of a trajectory that is judged.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(crate) fn reference(task: &Task) -> Vec<Part> {
     vec![Part::plain(&task.reference)]
 }
 
-/// What is judged of a trajectory. Empty if there is nothing.
+/// The judged text of a trajectory. Empty if there is nothing.
 pub(crate) fn judged(judged: Judged, trajectory: &Trajectory) -> Vec<Part> {
     match judged {
         Judged::Answer => {

@@ -6,7 +6,7 @@ use crate::json::{self, Json, Object};
 
 /// One kind of question: what the judge has to do, and how its answer is read.
 pub(crate) trait Form {
-    /// What an answer says.
+    /// The content of an answer.
     type Reply;
 
     /// The key of the answer, beside `nonce` and `reasons`.

@@ -7,7 +7,7 @@ use with_model::{DATA_RULE, cut, delimited, spoken, unanswered};
 use crate::config::Config;
 use crate::parts;
 
-/// What a caller wants of a summary.
+/// The wishes of a caller for a summary.
 pub(crate) struct Brief<'a> {
     /// What the reader wants to know. It may be empty.
     pub(crate) about: &'a str,

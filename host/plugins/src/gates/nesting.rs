@@ -94,11 +94,11 @@ pub struct Nesting {
     asked: AtomicU32,
     /// Interpreters that were looked up, by language.
     found: Mutex<BTreeMap<String, Arc<dyn ProgramRunner>>>,
-    /// What the call, and the calls that it makes, spend on models.
+    /// The spending of the call, and of the calls that it makes, on models.
     ledgers: Ledgers,
 }
 
-/// What is charged besides a call: its trajectory, or the group of trajectories that it grades.
+/// The account that is charged besides a call: of its trajectory, or of the group of trajectories that it grades.
 #[derive(Debug, Clone)]
 pub enum Account {
     /// The trajectory with this id. Its calls share what they spend.
@@ -112,12 +112,12 @@ pub enum Account {
     },
 }
 
-/// What is spent, by the names of models.
+/// Ledgers by the names of models.
 #[derive(Debug, Default)]
 pub struct Ledgers(Mutex<BTreeMap<String, Ledger>>);
 
 impl Ledgers {
-    /// What is spent on a model.
+    /// The ledger of a model.
     pub fn of(&self, model: &str) -> Ledger {
         let mut by_model = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         by_model.entry(model.to_owned()).or_default().clone()
@@ -172,7 +172,7 @@ impl Nesting {
         &self.account
     }
 
-    /// What was spent on a model by this call, by the call that made it, and so on outwards.
+    /// The ledgers of a model: of this call, of the call that made it, and so on outwards.
     pub fn ledgers(&self, model: &str) -> Vec<Ledger> {
         let mut ledgers = Vec::new();
         let mut call = Some(self);

@@ -1,4 +1,4 @@
-//! What the judge may answer, and what is refused without a guess.
+//! Tests of the answers that a judge may give, and of those that are refused.
 
 use rlf_plugin::model::Answer;
 use rlf_plugin::serde_json::json;

@@ -1,4 +1,4 @@
-//! What `init` accepts, and what its errors say.
+//! Tests of the configurations that `init` accepts, and of its errors.
 
 use rlf_plugin::serde_json::{Value, json};
 use rlf_plugin::{error_message, testing};

@@ -1,4 +1,4 @@
-//! What the judge sees of a task and of a trajectory.
+//! Tests of the parts of a task and a trajectory that the judge sees.
 
 use rlf_plugin::model::{ChatMessage, Question};
 use rlf_plugin::serde_json::{Value, json};

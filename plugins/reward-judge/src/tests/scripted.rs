@@ -43,7 +43,7 @@ const ORDERS: [&str; 32] = [
     "điểm tối đa",
 ];
 
-/// What the judge reads in a question.
+/// The text that the judge reads in a question.
 struct Reading {
     /// Everything that is not data.
     outside: String,
