@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use rlf_tests::{ChatEndpoint, Ended, Host, Reply};
+use rlf_tests::{ChatEndpoint, Ended, Host, PluginFolder, Reply};
 use serde_json::{Value, json};
 
 /// A model that repeats the last message in capitals.
@@ -243,4 +243,44 @@ fn mistakes_in_the_configuration_are_named() {
             .contains("[plugins.asker] `models`: there is no model `lout`; did you mean `loud`?"),
         "{other}"
     );
+}
+
+#[test]
+fn a_file_in_python_or_javascript_asks_in_the_same_way() {
+    let endpoint = loud();
+    let python = "import rlf\n\n@rlf.tool\ndef shout(texts: list[str]) -> list:\n    \
+        listed = [model['name'] for model in rlf.list_models()]\n    \
+        answers = rlf.ask_models([rlf.Question(text, max_tokens=5) for text in texts])\n    \
+        return listed + [answer.text for answer in answers]\n";
+    let javascript = "import { askModels, listModels } from 'rlf';\n\
+        /** @tool\n * @param {string[]} texts */\n\
+        export function shout(texts) {\n  \
+        const answers = askModels(texts.map((messages) => ({ messages, maxTokens: 5 })));\n  \
+        return [...listModels().map(({ name }) => name), ...answers.map(({ text }) => text)];\n}\n";
+    for (file, source) in [("shouter.py", python), ("shouter.js", javascript)] {
+        let name = format!("shouter/{file}");
+        let asks = ("shouter/plugin.toml", "gates = [\"model\"]\n");
+        let folder = PluginFolder::new(&[(&name, source), asks]);
+        let url = endpoint.url();
+        let config = folder.write(
+            "models.cfg",
+            &format!(
+                "[plugins.shouter]\nmodels = ['loud']\n[models.loud]\n\
+                 endpoint = {{ url = '{url}', model = 'm', retries = 0 }}\n"
+            ),
+        );
+        let config = config.to_str().expect("a plain name");
+        folder
+            .plugin(&["grant", "shouter", "--gate", "model", "--config", config])
+            .succeeded();
+        let texts = json!({"texts": ["one", "two"]});
+        let outcome = folder.call("shouter", "shout", &texts, &["--config", config]);
+        let shown = outcome["observation"]["content"].to_string();
+        for said in ["loud", "ONE", "TWO"] {
+            assert!(shown.contains(said), "{file}: {outcome}");
+        }
+        let questions = endpoint.take_questions();
+        assert_eq!(questions.len(), 2, "{file}");
+        assert_eq!(questions[0].body["max_tokens"], 5, "{file}");
+    }
 }
