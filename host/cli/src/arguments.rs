@@ -3,6 +3,7 @@
 mod data;
 mod env;
 mod forge;
+mod mcp;
 mod plugin;
 mod run;
 mod serve;
@@ -18,6 +19,7 @@ pub(crate) use self::forge::{
     ChainSampling, Forge, ForgeAsker, ForgeCommand, ForgeEnv, ForgeGraph, ForgeModel, ForgeNew,
     ForgeRows, ForgeTasks, ForgeVerify, RowOptions, TaskFormat, TaskStage, TaskWords,
 };
+pub(crate) use self::mcp::{Mcp, McpCommand};
 pub(crate) use self::plugin::{
     BuildPlugin, NewKind, NewLanguage, NewPlugin, Plugin, PluginCommand, Trial,
 };
@@ -51,6 +53,8 @@ pub(crate) enum Command {
     Report(Report),
     /// Make, try, grant, build and inspect plugins
     Plugin(Plugin),
+    /// Show the tools of MCP servers, and call them
+    Mcp(Mcp),
     /// Convert published data sets into tasks for RL or demonstrations for SFT
     Data(Data),
     /// Play an environment by hand, or check that it repeats from its seed and continues from a snapshot

@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     };
     let quiet = match arguments.command {
         // These commands print themselves how a call ended.
-        Command::Plugin(_) | Command::Env(_) | Command::Forge(_) => {
+        Command::Plugin(_) | Command::Mcp(_) | Command::Env(_) | Command::Forge(_) => {
             "warn,rlf_tools::tool_manager=error"
         }
         // One line for each request.
@@ -87,6 +87,7 @@ fn main() -> ExitCode {
         Command::Rollout(options) => commands::rollout::run(&options),
         Command::Report(options) => commands::report::run(&options),
         Command::Plugin(options) => commands::plugin::run(&options),
+        Command::Mcp(options) => commands::mcp::run(&options),
         Command::Data(options) => commands::data::run(&options),
         Command::Env(options) => commands::env::run(&options),
         Command::Forge(options) => commands::forge::run(&options),

@@ -1,6 +1,6 @@
 //! Reads the settings of plugins in a configuration, each with its line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow, bail};
 use rlf_config::{ConfigError, Lines};
 use rlf_endpoint::EndpointConfig;
 use rlf_environments::environments::EnvironmentConfig;
+use rlf_mcp::{McpConfig, Servers, add_mcp_servers};
 use rlf_models::ModelConfig;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::problem::{Problem, ProblemKind};
@@ -18,9 +19,11 @@ use rlf_run::config::{IN_RUN, take_run_data};
 use rlf_run::open_models;
 use rlf_sandbox::SandboxConfig;
 use rlf_serve::ServeConfig;
-use rlf_tools::tool_manager::{ToolError, ToolManager, ToolManagerConfig};
+use rlf_tools::tool_manager::{Outside, ToolError, ToolManager, ToolManagerConfig};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::warning::warn;
 
 /// The tables of a configuration that commands outside of a run use: plugins, sandbox, tools, environments, service,
 /// and the two models of `forge`.
@@ -33,6 +36,8 @@ pub(crate) struct Operator {
     pub(crate) serve: ServeConfig,
     /// The models that plugins may ask.
     models: BTreeMap<String, ModelConfig>,
+    /// The MCP servers whose tools may be called.
+    mcp: BTreeMap<String, McpConfig>,
     /// The table `[writer]`: the model that writes environments and the words of tasks, and takes questions apart.
     pub(crate) writer: Option<EndpointConfig>,
     /// The table `[embeddings]`: the model that compares names and descriptions of parameters.
@@ -52,6 +57,8 @@ struct Part {
     environments: EnvironmentConfig,
     serve: ServeConfig,
     models: BTreeMap<String, ModelConfig>,
+    mcp: BTreeMap<String, McpConfig>,
+    mcp_servers: Option<String>,
     writer: Option<EndpointConfig>,
     embeddings: Option<EndpointConfig>,
 }
@@ -110,6 +117,7 @@ impl Operator {
             environments: part.environments,
             serve: part.serve,
             models: part.models,
+            mcp: part.mcp,
             writer: part.writer,
             embeddings: part.embeddings,
             file: Some((file.to_owned(), lines)),
@@ -130,6 +138,18 @@ impl Operator {
                 operator.error_at(&key, &format!("{key}: {}", error.reason))
             })?;
         }
+        let block = part.mcp_servers.as_deref();
+        block
+            .map_or(Ok(()), |block| {
+                add_mcp_servers(&mut operator.mcp, block, base)
+            })
+            .map_err(|error| operator.error_at(&error.key(), &error))?;
+        for server in operator.mcp.values_mut() {
+            server.resolve_paths(base);
+        }
+        for (name, server) in &operator.mcp {
+            (server.check(name)).map_err(|error| operator.error_at(&error.key(), &error))?;
+        }
         let endpoints = [&mut operator.writer, &mut operator.embeddings];
         for endpoint in endpoints.into_iter().flatten() {
             if let Some(key_file) = &mut endpoint.key_file {
@@ -148,11 +168,13 @@ impl Operator {
         Ok(operator)
     }
 
-    /// The tools of a registry. Models are opened that a plugin's grants name, and no others.
+    /// The tools of a registry. Models are opened that a plugin's grants name, and no others. MCP servers are connected if
+    /// they are among `served`, or if a plugin's grants name a tool that no plugin has.
     pub(crate) fn tools(
         &self,
         registry: &Registry,
         config: &ToolManagerConfig,
+        served: &BTreeSet<String>,
     ) -> anyhow::Result<ToolManager> {
         let mut configs = BTreeMap::new();
         for plugin in registry.plugins() {
@@ -166,11 +188,35 @@ impl Operator {
         }
         let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let models = open_models(&configs, workers, None)?;
-        Ok(ToolManager::with_models(
-            registry,
-            config,
-            models.by_name(),
+        let plugins = || registry.plugins().iter();
+        let offered = plugins().flat_map(|plugin| plugin.tools());
+        let offered: BTreeSet<&str> = offered.map(|tool| tool.definition.name.as_str()).collect();
+        let mut called = plugins().flat_map(|plugin| &plugin.grants().tools);
+        let all = called.any(|tool| !offered.contains(tool.as_str()));
+        let mut servers = self.mcp.clone();
+        servers.retain(|name, _| all || served.contains(name));
+        let outside = Outside {
+            models: models.by_name(),
+            servers: self.connect(&servers)?.tool_servers(),
+        };
+        Ok(ToolManager::with_outside(registry, config, outside)?)
+    }
+
+    /// The tools of all MCP servers, without those of plugins.
+    pub(crate) fn servers_alone(&self) -> anyhow::Result<ToolManager> {
+        let outside = Outside {
+            servers: self.connect(&self.mcp)?.tool_servers(),
+            ..Outside::default()
+        };
+        Ok(ToolManager::with_outside(
+            &Registry::default(),
+            &self.tools,
+            outside,
         )?)
+    }
+
+    fn connect(&self, servers: &BTreeMap<String, McpConfig>) -> anyhow::Result<Servers> {
+        Servers::connect(servers, &warn).map_err(|error| self.error_at(&error.key(), &error))
     }
 
     /// An error of the configuration's key `key`, with the file and the line of that key or of its table.

@@ -37,7 +37,7 @@ pub(crate) fn offered(
         PluginKind::Interpreter => Checking::Tool,
         _ => Checking::Host,
     };
-    check_tools(tools, plugin.grants(), checking)
+    check_tools(tools, &plugin.grants().rename, checking)
 }
 
 /// The new tools of a step, if it changes them.

@@ -191,11 +191,11 @@ fn ask(plugin: &mut Plugin) -> Result<(), LoadRefusal> {
     let Some(ToolList { listed, mend }) = runtime.block_on(plugin.list())? else {
         return Ok(());
     };
-    check_names(&listed, plugin.grants()).map_err(|error| {
+    check_names(&listed, &plugin.grants().rename).map_err(|error| {
         let mend = format!("correct `rename` in [plugins.{}]", plugin.name());
         LoadRefusal::new(ProblemKind::Grants, error.to_string(), mend)
     })?;
-    plugin.tools = check_tools(listed, plugin.grants(), Checking::Host)
+    plugin.tools = check_tools(listed, &plugin.grants().rename, Checking::Host)
         .map_err(|error| LoadRefusal::new(ProblemKind::Tools, error.to_string(), mend))?;
     Ok(())
 }

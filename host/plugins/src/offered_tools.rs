@@ -1,6 +1,6 @@
 //! The tools that a plugin offers: checked, under the operator's names, with the means to check their arguments.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rlf_dialogue::tool::ToolDefinition;
@@ -9,7 +9,6 @@ use serde_json::Value;
 use crate::arguments::{ArgumentsError, measured, validate};
 use crate::bindings::types;
 use crate::convert::{ContractError, definition_from_guest};
-use crate::grants::PluginGrants;
 use crate::manifest::is_valid_name;
 use crate::schema::{self, SchemaError, ToolSchema};
 
@@ -123,12 +122,12 @@ pub enum OfferedToolsError {
 }
 
 /// Checks that the operator renames only existing tools, to valid names.
-pub(crate) fn check_names(
+pub fn check_names(
     listed: &[types::ToolDefinition],
-    grants: &PluginGrants,
+    rename: &BTreeMap<String, String>,
 ) -> Result<(), OfferedToolsError> {
     let own_names: BTreeSet<&str> = listed.iter().map(|tool| tool.name.as_str()).collect();
-    for (own, new) in &grants.rename {
+    for (own, new) in rename {
         if !own_names.contains(own.as_str()) {
             let known: Vec<&str> = own_names.into_iter().take(20).collect();
             return Err(OfferedToolsError::RenamesUnknown {
@@ -149,7 +148,7 @@ pub(crate) fn check_names(
 /// Checks the tools that a plugin offers, and gives them the operator's names.
 pub fn check_tools(
     listed: Vec<types::ToolDefinition>,
-    grants: &PluginGrants,
+    rename: &BTreeMap<String, String>,
     checking: Checking,
 ) -> Result<Vec<LoadedTool>, OfferedToolsError> {
     if listed.is_empty() {
@@ -188,7 +187,7 @@ pub fn check_tools(
                 });
             }
             let own = definition_from_guest(listed)?;
-            let name = grants.rename.get(&own.name).unwrap_or(&own.name).clone();
+            let name = rename.get(&own.name).unwrap_or(&own.name).clone();
             for name in [&own.name, &name] {
                 if !is_valid_name(name) {
                     return Err(OfferedToolsError::Name(printable_name(name)));
@@ -217,6 +216,7 @@ pub fn printable_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grants::PluginGrants;
 
     fn listed(name: &str, schema: &str) -> types::ToolDefinition {
         types::ToolDefinition {
@@ -232,16 +232,16 @@ mod tests {
     const OBJECT: &str = r#"{"type":"object"}"#;
 
     fn refusal(tools: Vec<types::ToolDefinition>, grants: &str) -> String {
-        let grants = rlf_config::parse(grants, "c.toml").unwrap();
-        let refused = check_tools(tools, &grants, Checking::Host);
+        let grants: PluginGrants = rlf_config::parse(grants, "c.toml").unwrap();
+        let refused = check_tools(tools, &grants.rename, Checking::Host);
         refused.unwrap_err().to_string()
     }
 
     #[test]
     fn tools_are_taken_in_their_order_and_under_the_operators_names() {
-        let grants = rlf_config::parse("rename.b = \"c\"", "c.toml").unwrap();
+        let rename = BTreeMap::from([("b".to_owned(), "c".to_owned())]);
         let listed = vec![listed("b", OBJECT), listed("a", OBJECT)];
-        let tools = check_tools(listed, &grants, Checking::Host).unwrap();
+        let tools = check_tools(listed, &rename, Checking::Host).unwrap();
         let names: Vec<(&str, &str)> = tools
             .iter()
             .map(|t| (t.definition.name.as_str(), t.own_name.as_str()))
@@ -270,12 +270,10 @@ mod tests {
             "it offers two tools called `b`"
         );
         let misnamed = |grants: &str| {
-            check_names(
-                &[listed("a", OBJECT)],
-                &rlf_config::parse(grants, "c.toml").unwrap(),
-            )
-            .unwrap_err()
-            .to_string()
+            let grants: PluginGrants = rlf_config::parse(grants, "c.toml").unwrap();
+            check_names(&[listed("a", OBJECT)], &grants.rename)
+                .unwrap_err()
+                .to_string()
         };
         assert_eq!(
             misnamed("rename.x = \"b\""),

@@ -18,7 +18,8 @@ use crate::manifest::{PluginKind, PluginManifest};
 use crate::plugin::Plugin;
 use crate::problem::{BUILD_SHIPPED, LoadRefusal, Problem, ProblemKind};
 
-/// The plugins of a run, and the problems of those that were not loaded.
+/// The plugins of a run, and the problems of those that were not loaded. The default has none.
+#[derive(Default)]
 pub struct Registry {
     plugins: Vec<Arc<Plugin>>,
     /// The source of each plugin, by its name.

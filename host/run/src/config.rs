@@ -11,6 +11,7 @@ use rlf_dialogue::BpeOptions;
 use rlf_dialogue::DialogueConfig;
 use rlf_environments::environments::EnvironmentConfig;
 use rlf_forge::countries::CountriesConfig;
+use rlf_mcp::{McpConfig, McpError, add_mcp_servers};
 use rlf_plugins::grants::PluginGrants;
 use rlf_policy::Qwen3Config;
 use rlf_rewards::rewards_config::RewardsConfig;
@@ -108,6 +109,13 @@ pub struct RunConfig {
     /// The language models that plugins may ask through the gate `model`, by name.
     #[serde(default)]
     pub models: BTreeMap<String, rlf_models::ModelConfig>,
+    /// MCP servers whose tools the policy may call, by name.
+    #[serde(default)]
+    pub mcp: BTreeMap<String, McpConfig>,
+    /// More of them: an `mcpServers` block of another host, or the path of a file with one. Reading a configuration moves
+    /// them to `mcp`.
+    #[serde(default, skip_serializing)]
+    pub mcp_servers: Option<String>,
     /// Rewards and the condition of success.
     pub rewards: RewardsConfig,
     /// Sizes of the decoding engine.
@@ -145,6 +153,10 @@ fn refuse_unknown_keys(init: &toml::Table, shape: &Qwen3Config) -> Result<(), Co
         format!("model.init.{unknown}"),
         problem,
     ))
+}
+
+pub(crate) fn of_mcp(error: &McpError) -> ConfigurationError {
+    ConfigurationError::value(error.key(), error.to_string())
 }
 
 fn cpu() -> String {
@@ -239,7 +251,12 @@ impl RunConfig {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        config.resolve_paths(&std::path::absolute(base).unwrap_or_else(|_| base.to_owned()));
+        let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
+        if let Some(block) = config.mcp_servers.take() {
+            add_mcp_servers(&mut config.mcp, &block, &base)
+                .map_err(|error| with_place(of_mcp(&error), origin.clone(), &text, settings))?;
+        }
+        config.resolve_paths(&base);
         (config.check()).map_err(|error| with_place(error, origin, &text, settings))?;
         Ok(config)
     }
@@ -267,6 +284,9 @@ impl RunConfig {
         }
         for model in self.models.values_mut() {
             model.resolve_paths(base);
+        }
+        for server in self.mcp.values_mut() {
+            server.resolve_paths(base);
         }
         if let Some(user) = &mut self.user {
             user.resolve_paths(base);

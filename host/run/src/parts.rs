@@ -12,6 +12,7 @@ use rlf_dialogue::split::Split;
 use rlf_dialogue::task::{NumberedTask, Task};
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_environments::environments::Environments;
+use rlf_mcp::Servers;
 use rlf_models::Models;
 use rlf_plugins::follower::Follower;
 use rlf_plugins::grants::PluginGrants;
@@ -23,10 +24,10 @@ use rlf_rollout::evaluate::{Evaluation, evaluate};
 use rlf_rollout::policy_generator::PolicyGenerator;
 use rlf_rollout::user::{User, UsersMode};
 use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutError, RolloutSettings};
-use rlf_tools::tool_manager::ToolManager;
+use rlf_tools::tool_manager::{Outside, ToolManager};
 use rlf_train::run::RunDirectory;
 
-use crate::config::{IN_RUN, RunConfig};
+use crate::config::{IN_RUN, RunConfig, of_mcp};
 use crate::demonstrations::DemonstrationSet;
 use crate::error::{ConfigurationError, PluginsError, RunFailure};
 use crate::folder::{data_path, models_path, outputs_path};
@@ -186,7 +187,13 @@ impl RunParts {
         let mut models = config.models.clone();
         models.retain(|name, _| granted.contains(name));
         let models = open_models(&models, config.workers(), Some(&records))?;
-        let tools = ToolManager::with_models(&registry, &config.tools, models.by_name())
+        let servers = Servers::connect(&config.mcp, &|warning| reporter.warn(warning))
+            .map_err(|error| of_mcp(&error))?;
+        let outside = Outside {
+            models: models.by_name(),
+            servers: servers.tool_servers(),
+        };
+        let tools = ToolManager::with_outside(&registry, &config.tools, outside)
             .map_err(RunFailure::table("tools"))?
             .keeping_outputs_in(&outputs_path(run));
         let rewards =
@@ -290,7 +297,8 @@ impl RunParts {
     }
 
     /// The hashes of everything that the run's plugins consist of: `<alias>` for the code, `<alias> files` for an
-    /// environment in Python, `<alias> data` for the data bound to it.
+    /// environment in Python, `<alias> data` for the data bound to it, and `mcp.<name>` for what an MCP server says of its
+    /// tools.
     pub fn plugin_hashes(&self) -> BTreeMap<String, String> {
         let tools = self.tasks.tools();
         let rewards: BTreeSet<&str> = self.rewards.plugins().collect();
@@ -304,7 +312,10 @@ impl RunParts {
                         .is_none_or(|used| used.contains(&tool.definition.name))
                 })
         };
-        let mut hashes = BTreeMap::new();
+        let servers = self.tools.servers().iter();
+        let mut hashes: BTreeMap<String, String> = servers
+            .map(|server| (format!("mcp.{}", server.name()), server.hash().to_owned()))
+            .collect();
         for plugin in self.registry.plugins() {
             if takes_part(plugin) {
                 hashes.insert(plugin.name().to_owned(), plugin.hash().to_owned());

@@ -31,7 +31,7 @@ pub struct ServeConfig {
     /// request that a browser makes for a page.
     pub origins: BTreeSet<String>,
     /// Plugins whose tools and rewards are served although they lead out of the sandbox: to a network, a
-    /// secret, a model or a directory of the host. Default: none.
+    /// secret, a model or a directory of the host. MCP servers (`[mcp.NAME]`) whose tools are served. Default: none.
     pub allow: BTreeSet<String>,
     /// Additional names of languages for clients, each with the interpreter's own name: `nodejs = "javascript"` for
     /// programs that need nothing from Node's library. Default: none.

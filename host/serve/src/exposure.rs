@@ -9,6 +9,7 @@ use rlf_plugins::manifest::GateName;
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::problem::Problem;
 use rlf_plugins::registry::Registry;
+use rlf_tools::ToolServer;
 
 use crate::config::ServeConfig;
 use crate::error::ServeError;
@@ -28,14 +29,20 @@ pub(crate) struct Exposure {
 }
 
 impl Exposure {
-    pub(crate) fn new(registry: &Registry, config: &ServeConfig) -> Result<Self, ServeError> {
+    /// Decides for the plugins of a registry, and for servers outside of the sandbox, whose tools are served only if the
+    /// operator names the server.
+    pub(crate) fn new(
+        registry: &Registry,
+        servers: &[Arc<dyn ToolServer>],
+        config: &ServeConfig,
+    ) -> Result<Self, ServeError> {
+        let plugins = || registry.plugins().iter();
         for name in &config.allow {
-            if registry.plugin(name).is_none() {
-                let names: Vec<&str> = registry
-                    .plugins()
-                    .iter()
-                    .map(|plugin| plugin.name())
-                    .collect();
+            let is_server = servers.iter().any(|server| server.name() == name);
+            if registry.plugin(name).is_none() && !is_server {
+                let names = plugins().map(|plugin| plugin.name());
+                let servers = servers.iter().map(|server| server.name());
+                let names: Vec<&str> = names.chain(servers).collect();
                 let hint = match rlf_config::nearest(name, names.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("there are: {}", names.join(", ")),
@@ -46,20 +53,20 @@ impl Exposure {
                 });
             }
         }
-        let grants_by_name: BTreeMap<&str, &PluginGrants> = registry
-            .plugins()
-            .iter()
+        let grants_by_name: BTreeMap<&str, &PluginGrants> = plugins()
             .map(|plugin| (plugin.name(), plugin.grants()))
             .collect();
-        let owners: BTreeMap<&str, &str> = registry
-            .plugins()
-            .iter()
-            .flat_map(|plugin| {
-                plugin
-                    .tools()
-                    .iter()
-                    .map(|tool| (tool.definition.name.as_str(), plugin.name()))
-            })
+        let of_plugins = plugins().flat_map(|plugin| {
+            plugin
+                .tools()
+                .iter()
+                .map(|tool| (tool, Some(plugin.name())))
+        });
+        let of_servers =
+            (servers.iter()).flat_map(|server| server.tools().iter().map(|tool| (tool, None)));
+        let owners: BTreeMap<&str, Option<&str>> = of_plugins
+            .chain(of_servers)
+            .map(|(tool, owner)| (tool.definition.name.as_str(), owner))
             .collect();
         let mut exposure = Self {
             failed: failed(registry.problems().iter().filter(|problem| {
@@ -100,6 +107,20 @@ impl Exposure {
                     .insert(plugin.name().to_owned(), Arc::clone(plugin));
             }
         }
+        for server in servers {
+            for tool in server.tools() {
+                let name = tool.definition.name.clone();
+                if config.allow.contains(server.name()) {
+                    exposure.tools.insert(name);
+                } else {
+                    let why = format!(
+                        "it is a tool of a server outside of the sandbox; to serve it all the same, name the server `{}` in serve.allow",
+                        server.name()
+                    );
+                    exposure.withheld.insert(name, why);
+                }
+            }
+        }
         Ok(exposure)
     }
 }
@@ -117,11 +138,12 @@ fn failed<'a>(problems: impl Iterator<Item = &'a Problem>) -> BTreeMap<String, S
     shown.collect()
 }
 
-/// The place outside the sandbox that a plugin reaches, by itself or by the tools that it may call.
+/// The place outside the sandbox that a plugin reaches, by itself or by the tools that it may call. `owners` has the plugin
+/// of each tool, and none for the tools of servers.
 fn reach(
     name: &str,
     grants_by_name: &BTreeMap<&str, &PluginGrants>,
-    owners: &BTreeMap<&str, &str>,
+    owners: &BTreeMap<&str, Option<&str>>,
     seen: &mut BTreeSet<String>,
 ) -> Option<String> {
     if !seen.insert(name.to_owned()) {
@@ -143,7 +165,10 @@ fn reach(
         .filter(|_| grants.gates.contains(&GateName::Tools));
     called
         .filter_map(|tool| owners.get(tool.as_str()))
-        .find_map(|owner| reach(owner, grants_by_name, owners, seen))
+        .find_map(|owner| match owner {
+            Some(plugin) => reach(plugin, grants_by_name, owners, seen),
+            None => Some("a server outside of the sandbox".to_owned()),
+        })
         .map(|what| format!("{what} by the tools that it may call"))
 }
 
@@ -160,7 +185,10 @@ mod tests {
             .iter()
             .map(|(name, grants)| (name.as_str(), grants))
             .collect();
-        let owners = BTreeMap::from([("fetch", "web"), ("ask", "agent"), ("sum", "calculator")]);
+        let owners = [("fetch", "web"), ("ask", "agent"), ("sum", "calculator")];
+        let mut owners: BTreeMap<&str, Option<&str>> =
+            owners.map(|(tool, plugin)| (tool, Some(plugin))).into();
+        owners.insert("remote", None);
         reach(name, &grants_by_name, &owners, &mut BTreeSet::new())
     }
 
@@ -212,6 +240,11 @@ mod tests {
         assert_eq!(
             reaches(both, "agent").as_deref(),
             Some("a network by the tools that it may call")
+        );
+        let remote = "[agent]\ngrants = [\"tools\"]\ntools = [\"remote\"]\n";
+        assert_eq!(
+            reaches(remote, "agent").as_deref(),
+            Some("a server outside of the sandbox by the tools that it may call")
         );
         let around = "[agent]\ngrants = [\"tools\"]\ntools = [\"ask\", \"sum\"]\n[calculator]\n";
         assert_eq!(reaches(around, "agent"), None);

@@ -83,7 +83,7 @@ impl Service {
         getrandom::fill(&mut epoch).map_err(|error| ServeError::NoRandomness(error.to_string()))?;
         Ok(Self {
             access: Access::new(&config)?,
-            exposure: Exposure::new(registry, &config)?,
+            exposure: Exposure::new(registry, tools.servers(), &config)?,
             metrics: Metrics::new(),
             bodies: Queue::new((config.body_budget_bytes / BODY_UNIT) as usize),
             first_turns: Queue::new(max_runs),

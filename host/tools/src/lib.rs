@@ -9,6 +9,7 @@
 //! |---|---|
 //! | the calls of a turn, retries, limits | [`tool_manager`] |
 //! | one tool, one attempt at a call, its permit to run | `tool` |
+//! | tools of servers outside of the sandbox | `server`: [`ToolServer`] |
 //! | kept results of deterministic tools | `result_cache` |
 //! | files that calls leave behind | `outputs` |
 //! | loading and calling a tool plugin, for the core | `loader`: [`ToolLoader`] |
@@ -46,7 +47,9 @@ mod loader;
 mod outputs;
 mod result_cache;
 mod script;
+mod server;
 mod tool;
 pub mod tool_manager;
 
 pub use self::loader::{ToolIndices, ToolLoader};
+pub use self::server::{ServerCall, ServerLimits, ToolServer};

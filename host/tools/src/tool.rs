@@ -1,6 +1,6 @@
 //! One tool, and one attempt at a call of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rlf_dialogue::tool::{Ended, ToolCall};
@@ -16,15 +16,33 @@ use rlf_sandbox::{Caller, LEVELS};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::outputs::{Outputs, listed};
+use crate::server::ToolServer;
 
-/// A tool with its permits and counters.
+/// A tool with its counters.
 #[derive(Debug)]
 pub(crate) struct Tool {
-    pub(crate) plugin: Arc<Plugin>,
+    pub(crate) owner: Owner,
     pub(crate) loaded: LoadedTool,
-    /// Each nesting level has its own permits, so that a call never waits for the calls that made it.
-    pub(crate) permits: [Semaphore; LEVELS],
     pub(crate) counters: CallCounters,
+}
+
+/// The side that runs the calls of a tool.
+#[derive(Debug)]
+pub(crate) enum Owner {
+    Plugin(PluginTool),
+    Server {
+        server: Arc<dyn ToolServer>,
+        /// The reason of the last call that the server broke on.
+        last_trap: Mutex<Option<String>>,
+    },
+}
+
+/// A plugin, with the permits of one of its tools.
+#[derive(Debug)]
+pub(crate) struct PluginTool {
+    pub(crate) plugin: Arc<Plugin>,
+    /// Each nesting level has its own permits, so that a call never waits for the calls that made it.
+    permits: [Semaphore; LEVELS],
 }
 
 /// The data of one attempt at a call.
@@ -46,8 +64,67 @@ impl Tool {
         &self.loaded.definition.name
     }
 
+    /// The name of the plugin or server.
+    pub(crate) fn owner_name(&self) -> &str {
+        match &self.owner {
+            Owner::Plugin(PluginTool { plugin, .. }) => plugin.name(),
+            Owner::Server { server, .. } => server.name(),
+        }
+    }
+
+    /// True if models see it without being told to: all tools, except those of interpreters that the configuration does not
+    /// mention.
+    pub(crate) fn is_offered(&self) -> bool {
+        match &self.owner {
+            Owner::Plugin(PluginTool { plugin, .. }) => plugin.is_offered(),
+            Owner::Server { .. } => true,
+        }
+    }
+
+    /// The limit of a call's arguments, in bytes.
+    pub(crate) fn arguments_bytes(&self) -> u64 {
+        match &self.owner {
+            Owner::Plugin(PluginTool { plugin, .. }) => plugin.grants().limits.arguments_bytes,
+            Owner::Server { server, .. } => server.limits().arguments_bytes,
+        }
+    }
+
+    /// Remembers the reason of the last trap, for the message that stops a run.
+    pub(crate) fn note_trap(&self, end: &CallEnd) {
+        match &self.owner {
+            Owner::Plugin(PluginTool { plugin, .. }) => plugin.note_trap(end),
+            Owner::Server { last_trap, .. } => {
+                let mut last = last_trap.lock().unwrap_or_else(PoisonError::into_inner);
+                last.clone_from(&end.detail);
+            }
+        }
+    }
+
+    /// The reason of the last trap.
+    pub(crate) fn last_trap(&self) -> Option<String> {
+        match &self.owner {
+            Owner::Plugin(PluginTool { plugin, .. }) => plugin.last_trap(),
+            Owner::Server { last_trap, .. } => last_trap
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+        }
+    }
+}
+
+impl PluginTool {
+    /// A tool of a plugin of which so many calls run at once.
+    pub(crate) fn new(plugin: Arc<Plugin>, max_concurrency: usize) -> Self {
+        let permits = max_concurrency.min(Semaphore::MAX_PERMITS);
+        Self {
+            plugin,
+            permits: std::array::from_fn(|_| Semaphore::new(permits)),
+        }
+    }
+
     pub(crate) async fn attempt(
         &self,
+        tool: &Tool,
         call: &ToolCall,
         context: &TurnContext,
         attempt: &Attempt<'_>,
@@ -64,14 +141,14 @@ impl Tool {
                 format!(
                     "waited longer than {deadline} for one of the places of tool `{}`; raise \
                      max_concurrency or {deadline} of [plugins.{}]",
-                    self.name(),
+                    tool.name(),
                     self.plugin.name()
                 ),
             );
         };
         let is_interpreter = attempt.plugin.kind() == PluginKind::Interpreter;
         let request = ToolRequest {
-            name: self.loaded.own_name.clone(),
+            name: tool.loaded.own_name.clone(),
             // A program may see the order in which the keys were written; a component may not.
             arguments: if is_interpreter {
                 call.arguments.to_string()
@@ -93,7 +170,7 @@ impl Tool {
             nesting: attempt.nesting.clone(),
         };
         let (end, files) = attempt.plugin.call_tool(request).await;
-        self.counters.count_host_writes(&files);
+        tool.counters.count_host_writes(&files);
         if end.ended != Ended::Ok || files.outputs.is_empty() {
             return end;
         }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use futures_util::future::join_all;
@@ -20,11 +20,12 @@ use rlf_plugins::seed;
 use rlf_plugins::turn::TurnContext;
 use rlf_sandbox::{BoxFuture, Caller};
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
+use serde_json::Map;
 
 use crate::outputs::Outputs;
 use crate::result_cache::ResultCache;
-use crate::tool::{Attempt, Tool};
+use crate::server::{ServerCall, ToolServer};
+use crate::tool::{Attempt, Owner, PluginTool, Tool};
 
 /// `[tools]` of a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -112,6 +113,19 @@ pub enum ToolError {
         /// The names that exist, or what to add.
         hint: String,
     },
+    /// A server offers a tool under a name that another tool has.
+    #[error(
+        "[mcp.{server}] `{name}` is also a tool of `{other}`; write `rename.{name} = \"{server}_{name}\"`, or leave it out of \
+         `tools`"
+    )]
+    Taken {
+        /// The server.
+        server: String,
+        /// The tool.
+        name: String,
+        /// The plugin or server that has the name.
+        other: String,
+    },
     /// The number is not a share.
     #[error("`tools.max_trap_share` = {0}: write a share from 0 to 1")]
     TrapShare(f64),
@@ -142,6 +156,15 @@ impl ToolError {
     }
 }
 
+/// What tools can reach outside of the sandbox: models that plugins may ask, and servers with tools of their own.
+#[derive(Debug, Clone, Default)]
+pub struct Outside {
+    /// The models.
+    pub models: LanguageModels,
+    /// The servers.
+    pub servers: Vec<Arc<dyn ToolServer>>,
+}
+
 /// Calls tools. All trajectories share it. It is cheap to clone and to call, and calls wait for each other only if a
 /// limit demands it.
 #[derive(Debug, Clone)]
@@ -163,42 +186,57 @@ struct Inner {
     interpreters: BTreeMap<String, Arc<Plugin>>,
     /// Models that plugins can ask.
     models: LanguageModels,
+    servers: Vec<Arc<dyn ToolServer>>,
 }
 
 impl ToolManager {
-    /// Offers all tools of all plugins in a registry. There are no models that they could ask.
+    /// Offers all tools of all plugins in a registry. There are no models that they could ask, and no servers.
     pub fn new(registry: &Registry, config: &ToolManagerConfig) -> Result<Self, ToolError> {
-        Self::with_models(registry, config, LanguageModels::new())
+        Self::with_outside(registry, config, Outside::default())
     }
 
-    /// Offers all tools of all plugins in a registry. They can ask these models, as far as their grants allow it.
-    pub fn with_models(
+    /// Offers all tools of all plugins in a registry, then those of the servers. Plugins can ask the models, as far as their
+    /// grants allow it.
+    pub fn with_outside(
         registry: &Registry,
         config: &ToolManagerConfig,
-        models: LanguageModels,
+        outside: Outside,
     ) -> Result<Self, ToolError> {
         config.validate()?;
         let mut tools = Vec::new();
         for plugin in registry.plugins() {
-            let permits = plugin
-                .grants()
-                .max_concurrency
-                .unwrap_or(config.max_concurrency);
-            let permits = permits.min(Semaphore::MAX_PERMITS);
+            let permits = (plugin.grants().max_concurrency).unwrap_or(config.max_concurrency);
             for loaded in plugin.tools() {
                 tools.push(Tool {
-                    plugin: Arc::clone(plugin),
+                    owner: Owner::Plugin(PluginTool::new(Arc::clone(plugin), permits)),
                     loaded: loaded.clone(),
-                    permits: std::array::from_fn(|_| Semaphore::new(permits)),
                     counters: CallCounters::default(),
                 });
             }
         }
-        let by_name = tools
-            .iter()
-            .enumerate()
-            .map(|(i, t)| (t.name().to_owned(), i))
-            .collect();
+        for server in &outside.servers {
+            for loaded in server.tools() {
+                tools.push(Tool {
+                    owner: Owner::Server {
+                        server: Arc::clone(server),
+                        last_trap: Mutex::default(),
+                    },
+                    loaded: loaded.clone(),
+                    counters: CallCounters::default(),
+                });
+            }
+        }
+        let mut by_name = HashMap::new();
+        for (index, tool) in tools.iter().enumerate() {
+            // Two plugins never offer the same name: the registry refuses such tools.
+            if let Some(other) = by_name.insert(tool.name().to_owned(), index) {
+                return Err(ToolError::Taken {
+                    server: tool.owner_name().to_owned(),
+                    name: tool.name().to_owned(),
+                    other: tools[other].owner_name().to_owned(),
+                });
+            }
+        }
         let interpreters = (registry.plugins().iter())
             .filter(|plugin| plugin.kind() == PluginKind::Interpreter)
             .map(|plugin| (plugin.name().to_owned(), Arc::clone(plugin)))
@@ -211,7 +249,8 @@ impl ToolManager {
                 unknown: CallCounters::default(),
                 missing: registry.missing_tools(),
                 interpreters,
-                models,
+                models: outside.models,
+                servers: outside.servers,
             }),
             outputs: None,
         };
@@ -280,10 +319,18 @@ impl ToolManager {
         self.inner.by_name.contains_key(name)
     }
 
-    /// The memory limit of a call of the tool, in bytes; `None` if there is no such tool.
+    /// The memory limit of a call of the tool, in bytes; `None` if no plugin has such a tool.
     pub fn memory_bytes(&self, name: &str) -> Option<u64> {
         let tool = &self.inner.tools[*self.inner.by_name.get(name)?];
-        Some(tool.plugin.grants().limits.memory_bytes)
+        match &tool.owner {
+            Owner::Plugin(PluginTool { plugin, .. }) => Some(plugin.grants().limits.memory_bytes),
+            Owner::Server { .. } => None,
+        }
+    }
+
+    /// The servers.
+    pub fn servers(&self) -> &[Arc<dyn ToolServer>] {
+        &self.inner.servers
     }
 
     /// The definitions of these tools, in this order. Without names, the definitions of all tools, except those of
@@ -294,7 +341,7 @@ impl ToolManager {
                 .inner
                 .tools
                 .iter()
-                .filter(|tool| tool.plugin.is_offered())
+                .filter(|tool| tool.is_offered())
                 .map(|tool| tool.loaded.definition.clone())
                 .collect());
         };
@@ -353,11 +400,29 @@ impl ToolManager {
         let (end, counters, component) = match self.inner.by_name.get(&call.name) {
             Some(index) => {
                 let tool = &self.inner.tools[*index];
-                let plugin = tool.plugin.latest();
-                let end = self
-                    .run(*index, &plugin, &call, context, from, started)
-                    .await;
-                (end, &tool.counters, plugin.hash().to_owned())
+                let (end, component) = match &tool.owner {
+                    Owner::Plugin(owner) => {
+                        let plugin = owner.plugin.latest();
+                        let end = self
+                            .run(*index, owner, &plugin, &call, context, from, started)
+                            .await;
+                        (end, plugin.hash().to_owned())
+                    }
+                    Owner::Server { server, .. } => {
+                        let end = ask(tool, &**server, &call, started).await;
+                        (end, server.hash().to_owned())
+                    }
+                };
+                if end.ended == Ended::Trap {
+                    tool.note_trap(&end);
+                    tracing::warn!(
+                        plugin = tool.owner_name(),
+                        call = call.call_id,
+                        detail = end.detail.as_deref().unwrap_or_default(),
+                        "a tool trapped"
+                    );
+                }
+                (end, &tool.counters, component)
             }
             None => (unknown_tool(&call.name), &self.inner.unknown, String::new()),
         };
@@ -377,9 +442,11 @@ impl ToolManager {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the parts of one call")]
     async fn run(
         &self,
         index: usize,
+        owner: &PluginTool,
         plugin: &Arc<Plugin>,
         call: &ToolCall,
         context: &TurnContext,
@@ -387,23 +454,10 @@ impl ToolManager {
         started: Instant,
     ) -> CallEnd {
         let tool = &self.inner.tools[index];
-        let limits = &plugin.grants().limits;
-        // Size before shape: the cost of a schema check grows with the size of the arguments.
-        let arguments = canonical_json(&call.arguments);
-        if arguments.len() as u64 > limits.arguments_bytes {
-            return CallEnd::by_model(
-                Ended::InvalidArguments,
-                invalid_arguments(&format!(
-                    "they have {} bytes; at most {} are allowed",
-                    arguments.len(),
-                    bytes(limits.arguments_bytes)
-                )),
-            );
-        }
-        if let Err(error) = tool.loaded.check(&call.arguments) {
-            let text = invalid_arguments(&error.to_string());
-            return CallEnd::by_model(Ended::InvalidArguments, text);
-        }
+        let arguments = match check_arguments(tool, plugin.grants().limits.arguments_bytes, call) {
+            Ok(arguments) => arguments,
+            Err(end) => return end,
+        };
         let hints = tool.loaded.definition.hints;
         let cache = self
             .inner
@@ -441,8 +495,8 @@ impl ToolManager {
             number: 0,
         };
         let end = loop {
-            let end = tool
-                .attempt(call, context, &attempt, self.outputs.as_ref())
+            let end = owner
+                .attempt(tool, call, context, &attempt, self.outputs.as_ref())
                 .await;
             let again = end.may_be_retried()
                 && is_repeatable(hints)
@@ -456,15 +510,6 @@ impl ToolManager {
             // A retry gets its full time, because the first attempt lost its time to a busy machine or a slow service.
             attempt.deadline = Instant::now() + plugin.call_deadline();
         };
-        if end.ended == Ended::Trap {
-            tool.plugin.note_trap(&end);
-            tracing::warn!(
-                plugin = plugin.name(),
-                call = call.call_id,
-                detail = end.detail.as_deref().unwrap_or_default(),
-                "a tool trapped"
-            );
-        }
         if let (Some(cache), Ended::Ok, Some(observation)) = (cache, end.ended, &end.observation) {
             cache.insert(index, plugin.fingerprint(), &arguments, observation);
         }
@@ -493,17 +538,18 @@ impl ToolManager {
         earlier: &BTreeMap<String, CallCounts>,
         max_trap_share: f64,
     ) -> Result<(), Unhealthy> {
-        let mut by_plugin: BTreeMap<&str, (&Plugin, CallCounts)> = BTreeMap::new();
+        let mut by_owner: BTreeMap<&str, (CallCounts, Option<String>)> = BTreeMap::new();
         for tool in &self.inner.tools {
-            let entry = by_plugin
-                .entry(tool.plugin.name())
-                .or_insert_with(|| (tool.plugin.as_ref(), CallCounts::default()));
+            let (counts, last_trap) = by_owner.entry(tool.owner_name()).or_default();
             let before = earlier.get(tool.name()).copied().unwrap_or_default();
-            entry.1 = entry.1 + tool.counters.snapshot().since(&before);
+            *counts = *counts + tool.counters.snapshot().since(&before);
+            *last_trap = last_trap.take().or_else(|| tool.last_trap());
         }
-        by_plugin.into_values().try_for_each(|(plugin, counts)| {
-            counts.check_health(plugin.name(), max_trap_share, plugin.last_trap())
-        })
+        by_owner
+            .into_iter()
+            .try_for_each(|(owner, (counts, last_trap))| {
+                counts.check_health(owner, max_trap_share, last_trap)
+            })
     }
 }
 
@@ -515,7 +561,7 @@ impl NestedCalls for ToolManager {
 
     fn arguments_bytes(&self, name: &str) -> Option<u64> {
         let tool = &self.inner.tools[*self.inner.by_name.get(name)?];
-        Some(tool.plugin.grants().limits.arguments_bytes)
+        Some(tool.arguments_bytes())
     }
 
     fn call<'a>(
@@ -536,6 +582,50 @@ impl NestedCalls for ToolManager {
 
     fn model(&self, name: &str) -> Option<Arc<dyn LanguageModel>> {
         self.inner.models.get(name).cloned()
+    }
+}
+
+/// Checks the arguments of a call. Returns them as canonical JSON, or the end of the call.
+fn check_arguments(tool: &Tool, arguments_bytes: u64, call: &ToolCall) -> Result<String, CallEnd> {
+    let invalid = |what: &str| CallEnd::by_model(Ended::InvalidArguments, invalid_arguments(what));
+    // Size before shape: the cost of a schema check grows with the size of the arguments.
+    let arguments = canonical_json(&call.arguments);
+    if arguments.len() as u64 > arguments_bytes {
+        return Err(invalid(&format!(
+            "they have {} bytes; at most {} are allowed",
+            arguments.len(),
+            bytes(arguments_bytes)
+        )));
+    }
+    match tool.loaded.check(&call.arguments) {
+        Ok(()) => Ok(arguments),
+        Err(error) => Err(invalid(&error.to_string())),
+    }
+}
+
+/// Makes a call of a server's tool.
+async fn ask(tool: &Tool, server: &dyn ToolServer, call: &ToolCall, started: Instant) -> CallEnd {
+    let limits = server.limits();
+    if let Err(end) = check_arguments(tool, limits.arguments_bytes, call) {
+        return end;
+    }
+    let none = Map::new();
+    let mut deadline = started + limits.deadline;
+    let mut retries = limits.retries;
+    loop {
+        let attempt = ServerCall {
+            name: &tool.loaded.own_name,
+            arguments: call.arguments.as_object().unwrap_or(&none),
+            deadline,
+        };
+        let end = server.call(attempt).await;
+        let again = end.may_be_retried() && is_repeatable(tool.loaded.definition.hints);
+        if !again || retries == 0 {
+            return end;
+        }
+        tool.counters.count_retry();
+        retries -= 1;
+        deadline = Instant::now() + limits.deadline;
     }
 }
 

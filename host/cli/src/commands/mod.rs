@@ -9,11 +9,13 @@ pub(crate) mod env;
 pub(crate) mod eval;
 pub(crate) mod forge;
 mod lines;
+pub(crate) mod mcp;
 pub(crate) mod plugin;
 pub(crate) mod report;
 pub(crate) mod rollout;
 pub(crate) mod run;
 pub(crate) mod serve;
+mod signature;
 pub(crate) mod specification;
 pub(crate) mod train;
 

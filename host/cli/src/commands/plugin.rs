@@ -2,17 +2,16 @@
 
 mod bench;
 mod build;
-mod call;
+pub(super) mod call;
 mod grade;
 mod grant;
 mod inspect;
 mod live;
 mod new;
 mod play;
-mod signature;
 mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -96,7 +95,8 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
         } => {
             let (registry, found) = find(plugin, bindings)?.0.map_err(|no| anyhow!("{no}"))?;
             let arguments = arguments.unwrap_or_default();
-            let mut tools = operator.tools(&registry, &ToolManagerConfig::default())?;
+            let mut tools =
+                operator.tools(&registry, &ToolManagerConfig::default(), &BTreeSet::new())?;
             if let Some(folder) = outputs {
                 tools = tools.keeping_outputs_in(folder);
             }
@@ -110,7 +110,8 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             bindings,
         } => {
             let (registry, found) = find(plugin, bindings)?.0.map_err(|no| anyhow!("{no}"))?;
-            let tools = operator.tools(&registry, &ToolManagerConfig::default())?;
+            let tools =
+                operator.tools(&registry, &ToolManagerConfig::default(), &BTreeSet::new())?;
             let graded = grade::Graded {
                 answer: answer.as_deref(),
                 reference,
@@ -125,7 +126,8 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             bindings,
         } => {
             let (registry, found) = find(plugin, bindings)?.0.map_err(|no| anyhow!("{no}"))?;
-            let tools = operator.tools(&registry, &ToolManagerConfig::default())?;
+            let tools =
+                operator.tools(&registry, &ToolManagerConfig::default(), &BTreeSet::new())?;
             let work = bench::work(&found, trial)?;
             let time = Duration::from_secs(*seconds);
             bench::run(&found, &tools, work, time, options.json)

@@ -40,7 +40,7 @@ pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
         warn(&problem.to_string());
     }
     let tools = operator
-        .tools(&registry, &operator.tools)
+        .tools(&registry, &operator.tools, &config.allow)
         .context("[tools]")?;
     let _follower = (operator.tools.reload)
         .then(|| Follower::start(&registry, &sandbox))

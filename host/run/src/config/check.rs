@@ -7,7 +7,7 @@ use rlf_sandbox::SandboxError;
 use rlf_tools::tool_manager::ToolError;
 use rlf_train::config::InvalidSetting;
 
-use super::RunConfig;
+use super::{RunConfig, of_mcp};
 use crate::error::ConfigurationError;
 
 /// Stands for the tokenizer's vocabulary, which is not known before the tasks are read, in the check of a model's shape.
@@ -125,6 +125,9 @@ impl RunConfig {
                 let problem = format!("{key}: {}", error.reason);
                 ConfigurationError::value(key, problem)
             })?;
+        }
+        for (name, server) in &self.mcp {
+            server.check(name).map_err(|error| of_mcp(&error))?;
         }
         if let Some(user) = &self.user {
             user.check()?;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::display::{failure, printable};
 
 /// Parses a tool's arguments from the command line.
-pub(super) fn arguments(text: &str) -> anyhow::Result<Value> {
+pub(crate) fn arguments(text: &str) -> anyhow::Result<Value> {
     let arguments: Value = rlf_json::from_str(text).with_context(|| {
         let start: String = text.chars().take(100).collect();
         format!("the arguments are not JSON: {start}")
@@ -35,30 +35,40 @@ pub(super) fn run(
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
     check_tool(plugin, tool)?;
+    // Output from loading the plugin does not belong to this call.
+    plugin.take_printed();
+    let printed = || plugin.take_printed().unwrap_or_default();
+    make(manager, tool, arguments, seed, printed, as_json)
+}
+
+/// Makes a call, and prints how it ended and what the tool printed.
+pub(crate) fn make(
+    manager: &ToolManager,
+    tool: &str,
+    arguments: Value,
+    seed: u64,
+    printed: impl FnOnce() -> Printed,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
     let context = TurnContext {
         trajectory_id: "command-line".into(),
         turn: 0,
         seed,
     };
-    let definition = plugin.tools().iter().map(|tool| &tool.definition);
-    let schema = definition
-        .filter(|definition| definition.name == tool)
-        .map(|definition| &definition.input_schema)
-        .next();
-    let unknown = schema.and_then(|schema| unknown_arguments(schema, &arguments));
+    let definition = manager.definitions(Some(&[tool.to_owned()]))?;
+    let unknown = (definition.first())
+        .and_then(|definition| unknown_arguments(&definition.input_schema, &arguments));
     let call = ToolCall {
         call_id: "command-line/0/0".into(),
         name: tool.into(),
         arguments,
     };
-    // Output from loading the plugin does not belong to this call.
-    plugin.take_printed();
     let outcomes = crate::commands::runtime()?.block_on(manager.invoke(vec![call], &context));
     let outcome = outcomes
         .into_iter()
         .next()
         .context("the call gave no outcome")?;
-    let printed = plugin.take_printed().unwrap_or_default();
+    let printed = printed();
     let code = if outcome.ended == Ended::Ok {
         ExitCode::SUCCESS
     } else {

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use self::quantity::limit;
 pub(super) use self::quantity::{bytes, grouped};
 use self::screen::{Screen, line};
-use super::signature::signature;
+use crate::commands::signature::signature;
 use crate::display::printable;
 use crate::operator::PluginSettings;
 

@@ -1,5 +1,6 @@
 //! A plugin that is loaded anew when its files have changed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use rlf_plugins::plugin::Plugin;
 use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 
 use super::Found;
-use super::signature::signature;
+use crate::commands::signature::signature;
 use crate::display::printable;
 use crate::operator::Operator;
 
@@ -76,7 +77,7 @@ impl<'a> Live<'a> {
         match (self.find)()? {
             Ok((registry, plugin)) => {
                 let config = ToolManagerConfig::default();
-                let tools = self.operator.tools(&registry, &config)?;
+                let tools = self.operator.tools(&registry, &config, &BTreeSet::new())?;
                 if !self.as_json {
                     show(&plugin, began.elapsed());
                 }

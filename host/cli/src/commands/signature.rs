@@ -8,7 +8,7 @@ const MAX_VARIANTS: usize = 6;
 const DEEPEST: usize = 2;
 
 /// Formats the tool as a function of its arguments.
-pub(super) fn signature(name: &str, schema: &Value) -> String {
+pub(crate) fn signature(name: &str, schema: &Value) -> String {
     format!("{name}({})", fields(schema, schema, 0))
 }
 

@@ -1,0 +1,438 @@
+//! The connection to one server: made at the beginning, and again when it broke.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rlf_dialogue::tool::Ended;
+use rlf_plugins::arguments::validate;
+use rlf_plugins::bindings::types;
+use rlf_plugins::offered_tools::MAX_TOOLS;
+use rlf_plugins::outcome::CallEnd;
+use rlf_plugins::schema::ToolSchema;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ErrorCode,
+    Implementation, JsonObject, PaginatedRequestParams, ProtocolVersion, Tool,
+};
+use rmcp::service::{NotificationContext, RunningService, ServiceError};
+use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt as _, Peer, RoleClient};
+use serde_json::Value;
+use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::config::{McpConfig, Protocol};
+use crate::process::Process;
+use crate::web::Web;
+
+/// Wait before a connection is made again; it doubles with each connection that answered nothing.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const MAX_WAIT: Duration = Duration::from_secs(30);
+/// Number of calls in a row without an answer in time, after which the connection counts as broken.
+const SILENT_CALLS: u32 = 3;
+/// Maximum number of answers that a list of tools is spread over.
+const MAX_PAGES: usize = 64;
+/// Maximum length of a server's error text, in characters.
+const REASON_CHARS: usize = 500;
+
+/// The connection to one server.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    name: String,
+    config: McpConfig,
+    way: Way,
+    state: Arc<Mutex<State>>,
+    permits: Semaphore,
+    /// True if the server said that its tools have changed.
+    is_changed: Arc<AtomicBool>,
+    /// Number of calls since the last answer that got none in time.
+    silent: AtomicU32,
+    /// Connections since the last answer to a call.
+    attempts: AtomicU32,
+    /// The tools at the beginning.
+    known: OnceLock<BTreeMap<String, Known>>,
+}
+
+/// A tool at the beginning.
+#[derive(Debug)]
+struct Known {
+    /// Hash of the schema of its arguments, as the model was shown it.
+    arguments: blake3::Hash,
+    /// The schema that it promised for its structured answers.
+    answers: Option<ToolSchema>,
+}
+
+impl Known {
+    fn new(tool: &Tool) -> Self {
+        let schema = tool.output_schema.as_ref();
+        Self {
+            arguments: hash_of_arguments(tool),
+            // A schema that cannot be checked promises nothing.
+            answers: schema
+                .and_then(|schema| ToolSchema::new(Value::Object((**schema).clone())).ok()),
+        }
+    }
+}
+
+/// The way to a server.
+#[derive(Debug)]
+enum Way {
+    Process,
+    Web(Web),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    live: Option<Arc<Live>>,
+    /// The revision that the server turned out to have.
+    protocol: Protocol,
+    not_before: Option<Instant>,
+}
+
+/// A connection that was made.
+#[derive(Debug)]
+struct Live {
+    service: RunningService<RoleClient, Handler>,
+    process: Option<Process>,
+    is_broken: AtomicBool,
+    /// Tools of the beginning that the server no longer has, or has with another schema.
+    gone: BTreeSet<String>,
+}
+
+impl Live {
+    fn is_open(&self) -> bool {
+        !self.is_broken.load(Ordering::Relaxed) && !self.service.peer().is_transport_closed()
+    }
+}
+
+/// What the server said at the beginning.
+pub(crate) struct Introduction {
+    /// Name and version of the server.
+    pub(crate) server: String,
+    pub(crate) tools: Vec<Tool>,
+}
+
+impl Connection {
+    /// Reads the secrets of a configuration. Nothing is sent or started. The error has the key that is wrong.
+    pub(crate) fn new(name: &str, config: &McpConfig) -> Result<Self, (String, String)> {
+        let way = match &config.url {
+            Some(url) => Way::Web(Web::open(url, config)?),
+            None => Way::Process,
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            way,
+            state: Arc::new(Mutex::new(State {
+                protocol: config.protocol,
+                ..State::default()
+            })),
+            permits: Semaphore::new(config.max_concurrency),
+            is_changed: Arc::default(),
+            silent: AtomicU32::new(0),
+            attempts: AtomicU32::new(0),
+            known: OnceLock::new(),
+            config: config.clone(),
+        })
+    }
+
+    /// Connects for the first time.
+    pub(crate) async fn open(self: Arc<Self>) -> Result<Introduction, String> {
+        let state = Arc::clone(&self.state).lock_owned().await;
+        let (live, tools) = Arc::clone(&self).renew(state).await?;
+        let info = live.service.peer().peer_info();
+        let server = info.and_then(|info| info.server_info.clone());
+        let server = server.map_or_else(String::new, |server| {
+            format!("{} {}", server.name, server.version)
+        });
+        Ok(Introduction { server, tools })
+    }
+
+    /// Ends the connection, and the process if it has one.
+    pub(crate) async fn close(&self) {
+        let live = self.state.lock().await.live.take();
+        let Some(live) = live.and_then(|live| Arc::try_unwrap(live).ok()) else {
+            return;
+        };
+        // Errors of a server that nobody needs any more.
+        _ = timeout(Duration::from_secs(1), live.service.cancel()).await;
+        if let Some(process) = live.process {
+            process.end().await;
+        }
+    }
+
+    /// Makes a call. It ends at the deadline.
+    pub(crate) async fn call(
+        self: Arc<Self>,
+        tool: String,
+        arguments: JsonObject,
+        deadline: std::time::Instant,
+    ) -> CallEnd {
+        let deadline = Instant::from_std(deadline);
+        let late = |what: &str| {
+            let what = format!("{what} (deadline_ms of [mcp.{}])", self.name);
+            CallEnd::by_infrastructure(Ended::Timeout, what)
+        };
+        let Ok(Ok(_permit)) = timeout_at(deadline, self.permits.acquire()).await else {
+            return late(&format!(
+                "waited too long for one of the {} places that its calls have (max_concurrency)",
+                self.config.max_concurrency
+            ));
+        };
+        let live = match timeout_at(deadline, self.live()).await {
+            Ok(Ok(live)) => live,
+            Ok(Err(reason)) => return unavailable(reason),
+            Err(_) => return late("the server was not connected again in time"),
+        };
+        if live.gone.contains(&tool) {
+            return unavailable(format!(
+                "the server no longer has the tool `{tool}` as it was at the beginning"
+            ));
+        }
+        let promised = self
+            .known
+            .get()
+            .and_then(|known| known.get(&tool)?.answers.as_ref());
+        let params = CallToolRequestParams::new(tool).with_arguments(arguments);
+        let Ok(answer) = timeout_at(deadline, live.service.call_tool_once(params)).await else {
+            if self.silent.fetch_add(1, Ordering::Relaxed) + 1 >= SILENT_CALLS {
+                live.is_broken.store(true, Ordering::Relaxed);
+            }
+            return late("the server did not answer in time");
+        };
+        match answer {
+            Err(error @ (ServiceError::TransportSend(_) | ServiceError::TransportClosed)) => {
+                live.is_broken.store(true, Ordering::Relaxed);
+                unavailable(format!("the connection broke: {}", reason(&error)))
+            }
+            answer => {
+                self.silent.store(0, Ordering::Relaxed);
+                self.attempts.store(0, Ordering::Relaxed);
+                end(answer, promised, self.config.result_bytes)
+            }
+        }
+    }
+
+    /// The open connection. If there is none, it is made, which may take longer than the caller waits.
+    async fn live(self: &Arc<Self>) -> Result<Arc<Live>, String> {
+        let state = Arc::clone(&self.state).lock_owned().await;
+        if let Some(live) = &state.live
+            && live.is_open()
+            && !self.is_changed.load(Ordering::Relaxed)
+        {
+            return Ok(Arc::clone(live));
+        }
+        // A task of its own, so that the connection is made even if this call gives up.
+        let renewed = tokio::spawn(Arc::clone(self).renew(state)).await;
+        let (live, _) = renewed.map_err(|error| error.to_string())??;
+        Ok(live)
+    }
+
+    /// Makes the connection, and lists the tools.
+    async fn renew(
+        self: Arc<Self>,
+        mut state: OwnedMutexGuard<State>,
+    ) -> Result<(Arc<Live>, Vec<Tool>), String> {
+        // Calls that are under way keep the old connection.
+        state.live = None;
+        if let Some(not_before) = state.not_before {
+            tokio::time::sleep_until(not_before).await;
+        }
+        let doublings = self.attempts.fetch_add(1, Ordering::Relaxed).min(20);
+        let wait = FIRST_WAIT.saturating_mul(1 << doublings).min(MAX_WAIT);
+        let made = timeout(self.config.connect, self.make(&mut state.protocol)).await;
+        state.not_before = Some(Instant::now() + wait);
+        let made = made.unwrap_or_else(|_| {
+            Err(format!(
+                "it was not connected within {} ms (connect_ms)",
+                self.config.connect.as_millis()
+            ))
+        });
+        let (mut live, tools) = made?;
+        self.silent.store(0, Ordering::Relaxed);
+        self.is_changed.store(false, Ordering::Relaxed);
+        let known = self.known.get_or_init(|| {
+            let known = tools
+                .iter()
+                .map(|tool| (tool.name.to_string(), Known::new(tool)));
+            known.collect()
+        });
+        let now: BTreeMap<&str, blake3::Hash> = tools
+            .iter()
+            .map(|tool| (&*tool.name, hash_of_arguments(tool)))
+            .collect();
+        let gone = known
+            .iter()
+            .filter(|(name, known)| now.get(name.as_str()) != Some(&known.arguments));
+        live.gone = gone.map(|(name, _)| name.clone()).collect();
+        if !live.gone.is_empty() {
+            let gone: Vec<&str> = live.gone.iter().map(String::as_str).collect();
+            tracing::warn!(
+                server = self.name,
+                tools = gone.join(", "),
+                "an MCP server changed its tools; calls of these end as unavailable"
+            );
+        }
+        let live = Arc::new(live);
+        state.live = Some(Arc::clone(&live));
+        Ok((live, tools))
+    }
+
+    async fn make(&self, protocol: &mut Protocol) -> Result<(Live, Vec<Tool>), String> {
+        let live = match self.make_with(*protocol).await {
+            // Some servers end at the first question of the newer revision.
+            Err(_) if *protocol == Protocol::Auto => {
+                let live = self.make_with(Protocol::V2025).await?;
+                *protocol = Protocol::V2025;
+                live
+            }
+            made => made?,
+        };
+        match list(live.service.peer()).await {
+            Ok(tools) => Ok((live, tools)),
+            Err(reason) => Err(format!("its tools cannot be listed: {reason}")),
+        }
+    }
+
+    async fn make_with(&self, protocol: Protocol) -> Result<Live, String> {
+        let newer = vec![ProtocolVersion::V_2026_07_28];
+        let lifecycle = match protocol {
+            Protocol::Auto => ClientLifecycleMode::Auto {
+                preferred_versions: newer,
+                legacy_version: Some(ProtocolVersion::V_2025_11_25),
+            },
+            Protocol::V2025 => ClientLifecycleMode::Initialize,
+            Protocol::V2026 => ClientLifecycleMode::Discover {
+                preferred_versions: newer,
+            },
+        };
+        let handler = Handler {
+            is_changed: Arc::clone(&self.is_changed),
+        };
+        let (service, process) = match &self.way {
+            Way::Process => {
+                let (process, pipes) = Process::start(&self.name, &self.config)?;
+                match handler.serve_with_lifecycle(pipes, lifecycle).await {
+                    Ok(service) => (service, Some(process)),
+                    Err(error) => {
+                        return Err(format!("{}{}", reason(&error), process.last_words().await));
+                    }
+                }
+            }
+            Way::Web(web) => {
+                let served = handler
+                    .serve_with_lifecycle(web.transport(), lifecycle)
+                    .await;
+                (served.map_err(|error| reason(&error))?, None)
+            }
+        };
+        Ok(Live {
+            service,
+            process,
+            is_broken: AtomicBool::new(false),
+            gone: BTreeSet::new(),
+        })
+    }
+}
+
+/// Answers what a server asks of a client: nothing but who it is.
+#[derive(Debug)]
+struct Handler {
+    is_changed: Arc<AtomicBool>,
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let me = Implementation::new("rlf-host", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), me)
+            .with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.is_changed.store(true, Ordering::Relaxed);
+    }
+}
+
+async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, String> {
+    let mut tools = Vec::new();
+    let mut page = None;
+    for _ in 0..MAX_PAGES {
+        let listed = peer
+            .list_tools(page)
+            .await
+            .map_err(|error| reason(&error))?;
+        tools.extend(listed.tools);
+        if tools.len() > MAX_TOOLS {
+            return Err(format!("it has more than {MAX_TOOLS} of them"));
+        }
+        let Some(cursor) = listed.next_cursor else {
+            return Ok(tools);
+        };
+        page = Some(PaginatedRequestParams::default().with_cursor(Some(cursor)));
+    }
+    Err(format!("the list has more than {MAX_PAGES} pages"))
+}
+
+fn hash_of_arguments(tool: &Tool) -> blake3::Hash {
+    blake3::hash(&serde_json::to_vec(&tool.input_schema).unwrap_or_default())
+}
+
+fn unavailable(reason: String) -> CallEnd {
+    CallEnd::by_infrastructure(Ended::Unavailable, reason)
+}
+
+/// The end of a call that was answered.
+fn end(
+    answer: Result<CallToolResponse, ServiceError>,
+    promised: Option<&ToolSchema>,
+    result_bytes: u64,
+) -> CallEnd {
+    let result = match answer {
+        Ok(CallToolResponse::Complete(result)) => result,
+        Ok(_) => {
+            return CallEnd::by_plugin(
+                "the server asked for more than the arguments, or for time, which it cannot have"
+                    .to_owned(),
+            );
+        }
+        Err(ServiceError::McpError(error)) if error.code == ErrorCode::INVALID_PARAMS => {
+            let error = types::Error::InvalidArguments(error.message.into_owned());
+            return CallEnd::from_result(Err(error), result_bytes);
+        }
+        Err(error) => return CallEnd::by_plugin(reason(&error)),
+    };
+    if let Some(schema) = promised
+        && result.is_error != Some(true)
+    {
+        let broken = match &result.structured_content {
+            Some(value) => validate(schema, value).err().map(|error| error.to_string()),
+            None => Some("there is no structured answer".to_owned()),
+        };
+        if let Some(what) = broken {
+            return CallEnd::by_plugin(format!(
+                "the answer is not what the tool's output schema promises: {what}"
+            ));
+        }
+    }
+    match crate::convert::observation(result) {
+        Ok(observation) => CallEnd::from_result(Ok(observation), result_bytes),
+        Err(what) => CallEnd::by_plugin(what),
+    }
+}
+
+/// An error with its causes, short and safe to print.
+fn reason(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    rlf_sandbox::safe_text(text.as_bytes())
+        .chars()
+        .take(REASON_CHARS)
+        .collect()
+}

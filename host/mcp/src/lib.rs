@@ -1,0 +1,60 @@
+//! Tools of MCP servers: `[mcp.NAME]` of a configuration.
+//!
+//! Nothing here controls such a server. It is a process with the rights of this one, or a service on the network; it hangs,
+//! dies, says too much, or says today what it did not say yesterday. So every call has a deadline, every answer a limit, and
+//! a connection that broke is made again after a while. The tools are those that the server had at the beginning: a call of
+//! a tool that has changed since then ends as unavailable, because the model was shown another one. A server costs its own
+//! calls only.
+//!
+//! What a server says of its tools is untrusted text, as that of a plugin is.
+//!
+//! It must not know models, tasks, rewards or training.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | `[mcp.NAME]` of a configuration | `config`: [`McpConfig`] |
+//! | an `mcpServers` block of another host | `mcp_servers`: [`add_mcp_servers`] |
+//! | all servers of a process | `servers`: [`Servers`] |
+//! | one server: its tools, a call | `server` |
+//! | connecting, and connecting again | `connection` |
+//! | the thread on which servers are asked | `background` |
+//! | a server that is a process | `process` |
+//! | a server behind a URL | `web` |
+//! | a server's definitions and answers, as those of a plugin | `convert` |
+//!
+//! ```no_run
+//! use std::collections::BTreeMap;
+//! use rlf_mcp::{McpConfig, Servers};
+//!
+//! let configs: BTreeMap<String, McpConfig> = rlf_config::parse(
+//!     r#"
+//! [time]
+//! command = "uvx"
+//! args = ["mcp-server-time"]
+//! tools = ["convert_time"]
+//! "#,
+//!     "example.toml",
+//! )?;
+//! let servers = Servers::connect(&configs, &|warning| eprintln!("{warning}"))?;
+//! for server in servers.tool_servers() {
+//!     println!("{}: {} tools", server.name(), server.tools().len());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod background;
+mod config;
+mod connection;
+mod convert;
+mod error;
+mod mcp_servers;
+mod process;
+mod server;
+mod servers;
+mod variables;
+mod web;
+
+pub use config::McpConfig;
+pub use error::McpError;
+pub use mcp_servers::add_mcp_servers;
+pub use servers::Servers;

@@ -1,0 +1,144 @@
+//! A server that is a process of this machine.
+
+use std::collections::VecDeque;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+use crate::config::{MAX_MESSAGE_BYTES, McpConfig};
+use crate::variables::expand;
+
+/// Variables of this process that every server gets.
+const INHERITED: [&str; 10] = [
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_ALL", "TMPDIR", "TZ",
+];
+/// Number of lines of standard error that are kept for messages.
+const KEPT_LINES: usize = 5;
+/// Longer lines are cut.
+const LINE_BYTES: u64 = 1_000;
+/// Time that a process has to end, after its input was closed and again after it was asked to end.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// A running process, alone in its process group. Dropping it kills the group.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    /// The group of the process and of all that it starts.
+    group: Option<Pid>,
+    /// The last lines of its standard error.
+    said: Arc<Mutex<VecDeque<String>>>,
+}
+
+/// The ends of a process's pipes.
+pub(crate) type Pipes = AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>;
+
+impl Process {
+    /// Starts the program of a configuration.
+    pub(crate) fn start(name: &str, config: &McpConfig) -> Result<(Self, Pipes), String> {
+        let program = config.command.as_deref().unwrap_or_default();
+        let mut command = Command::new(program);
+        command.env_clear();
+        for variable in INHERITED {
+            if let Some(value) = std::env::var_os(variable) {
+                command.env(variable, value);
+            }
+        }
+        for argument in &config.args {
+            command.arg(expand(argument).map_err(|error| format!("args: {error}"))?);
+        }
+        for (variable, text) in &config.env {
+            let value = expand(text).map_err(|error| format!("env.{variable}: {error}"))?;
+            command.env(variable, value);
+        }
+        if let Some(directory) = &config.directory {
+            command.current_dir(directory);
+        }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| format!("cannot start `{program}`: {error}"))?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(format!("`{program}` has no pipes"));
+        };
+        let said = Arc::default();
+        tokio::spawn(listen(name.to_owned(), stderr, Arc::clone(&said)));
+        let pipes = AsyncRwTransport::new_client(stdout, stdin)
+            .with_max_line_length(MAX_MESSAGE_BYTES as usize);
+        let group = child.id().and_then(|id| Pid::from_raw(id as i32));
+        Ok((Self { child, group, said }, pipes))
+    }
+
+    /// The last lines of its standard error, for a message.
+    pub(crate) async fn last_words(&self) -> String {
+        // What the process wrote before it ended may not have been read.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.is_empty() {
+            return String::new();
+        }
+        let lines: Vec<&str> = said.iter().map(String::as_str).collect();
+        format!("; it wrote: {}", lines.join(" | "))
+    }
+
+    /// Waits until the process has ended. Its input must be closed. A process that does not end is killed.
+    pub(crate) async fn end(mut self) {
+        if tokio::time::timeout(GRACE, self.child.wait()).await.is_ok() {
+            return;
+        }
+        self.signal(Signal::TERM);
+        // Dropping it kills it.
+        _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // There is an error if nobody is left in the group.
+            _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+/// Writes the lines of standard error to the log, and keeps the last ones.
+async fn listen(name: String, stderr: ChildStderr, said: Arc<Mutex<VecDeque<String>>>) {
+    let mut lines = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut lines)
+            .take(LINE_BYTES)
+            .read_until(b'\n', &mut line)
+            .await
+        {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let text = rlf_sandbox::safe_text(&line).trim_end().to_owned();
+        if text.is_empty() {
+            continue;
+        }
+        tracing::debug!(server = name, text, "an MCP server wrote");
+        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.len() == KEPT_LINES {
+            said.pop_front();
+        }
+        said.push_back(text);
+    }
+}

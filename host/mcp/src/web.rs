@@ -1,0 +1,229 @@
+//! A server behind a URL: MCP over streamable HTTP, with the requests of [`rlf_http`]. That client sends nothing to another
+//! host, limits answers, and keeps secrets out of them.
+//!
+//! An answer is read as a whole. So a server that sends an answer as a stream of events must end the stream with the answer,
+//! as the specification asks. There is no stream for messages that the server sends by itself.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use http::{HeaderName, HeaderValue};
+use rlf_http::{FetchError, HttpClient, Request, Response, Value};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::{
+    SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
+    StreamableHttpPostResponse,
+};
+use sse_stream::{Sse, SseStream};
+use url::Url;
+
+use crate::config::{Header, MAX_MESSAGE_BYTES, McpConfig, header, target};
+
+/// A client of one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Web {
+    url: Url,
+    client: HttpClient,
+    /// Headers of the configuration.
+    headers: Vec<(String, Value)>,
+    timeout: Duration,
+    max_concurrency: usize,
+}
+
+type Failure = StreamableHttpError<FetchError>;
+
+impl Web {
+    /// Reads the secrets of a configuration. Nothing is sent. The error has the key that is wrong.
+    pub(crate) fn open(url: &str, config: &McpConfig) -> Result<Self, (String, String)> {
+        let url = target(url).map_err(|reason| ("url".to_owned(), reason))?;
+        let client = HttpClient::open(&config.rules(&url)).map_err(|error| {
+            let key = match &error {
+                rlf_http::HttpError::Secret { name, .. } => format!("headers.{name}"),
+                rlf_http::HttpError::Certificates { .. } => "certificate_authorities".to_owned(),
+                _ => "url".to_owned(),
+            };
+            (key, error.to_string())
+        })?;
+        let mut headers = Vec::new();
+        for (name, text) in &config.headers {
+            let value = match header(text) {
+                Ok(Header::Text(text)) => Value::Text(text.to_owned()),
+                Ok(Header::Secret { .. }) => Value::Secret(name.clone()),
+                Err(reason) => return Err((format!("headers.{name}"), reason)),
+            };
+            headers.push((name.clone(), value));
+        }
+        Ok(Self {
+            url,
+            client,
+            headers,
+            timeout: config.deadline.max(config.connect),
+            max_concurrency: config.max_concurrency,
+        })
+    }
+
+    pub(crate) fn transport(&self) -> StreamableHttpClientTransport<Self> {
+        let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str())
+            .max_concurrent_requests(self.max_concurrency)
+            .max_json_response_size(MAX_MESSAGE_BYTES as usize);
+        StreamableHttpClientTransport::with_client(self.clone(), config)
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        body: Vec<u8>,
+        session: Option<&str>,
+        custom: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<Response, Failure> {
+        let text = |name: &str, value: &str| (name.to_owned(), Value::Text(value.to_owned()));
+        let mut headers = self.headers.clone();
+        headers.push(text("accept", "application/json, text/event-stream"));
+        if !body.is_empty() {
+            headers.push(text("content-type", "application/json"));
+        }
+        if let Some(session) = session {
+            headers.push(text("mcp-session-id", session));
+        }
+        for (name, value) in &custom {
+            headers.push(text(name.as_str(), value.to_str().unwrap_or_default()));
+        }
+        let request = Request {
+            method: method.to_owned(),
+            url: self.url.to_string(),
+            headers,
+            body,
+        };
+        // `timeout` must end first, so the deadline is later.
+        let call = self
+            .client
+            .call(Instant::now() + self.timeout + Duration::from_secs(1));
+        call.fetch(request)
+            .await
+            .map_err(StreamableHttpError::Client)
+    }
+}
+
+impl StreamableHttpClient for Web {
+    type Error = FetchError;
+
+    async fn post_message(
+        &self,
+        _uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let body = serde_json::to_vec(&message)?;
+        let response = self
+            .send("POST", body, session_id.as_deref(), custom_headers)
+            .await?;
+        let session = field(&response, "mcp-session-id");
+        let is = |kind: &str| {
+            let given = field(&response, "content-type").unwrap_or_default();
+            given
+                .split(';')
+                .next()
+                .is_some_and(|given| given.trim().eq_ignore_ascii_case(kind))
+        };
+        let awaits_nothing = !matches!(message, ClientJsonRpcMessage::Request(_));
+        match response.status {
+            202 | 204 => Ok(StreamableHttpPostResponse::Accepted),
+            200..=299 if awaits_nothing => Ok(StreamableHttpPostResponse::Accepted),
+            200..=299 if is("text/event-stream") => {
+                let bytes =
+                    stream::iter([Ok::<_, std::io::Error>(bytes::Bytes::from(response.body))]);
+                let events = SseStream::from_bytes_stream(bytes).boxed();
+                Ok(StreamableHttpPostResponse::Sse(events, session))
+            }
+            200..=299 if is("application/json") => Ok(StreamableHttpPostResponse::Json(
+                serde_json::from_slice(&response.body)?,
+                session,
+            )),
+            200..=299 => Err(StreamableHttpError::UnexpectedContentType(field(
+                &response,
+                "content-type",
+            ))),
+            404 if session_id.is_some() => Err(StreamableHttpError::SessionExpired),
+            status => refused(&message, status, &response, session),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        _uri: Arc<str>,
+        session_id: Arc<str>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failure> {
+        self.send("DELETE", Vec::new(), Some(&session_id), custom_headers)
+            .await
+            .map(drop)
+    }
+
+    async fn get_stream(
+        &self,
+        _uri: Arc<str>,
+        _session_id: Option<Arc<str>>,
+        _last_event_id: Option<String>,
+        _auth_header: Option<String>,
+        _custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
+        Err(StreamableHttpError::ServerDoesNotSupportSse)
+    }
+}
+
+/// The answer to a request that the server refused with an HTTP status. A server that does not know the newer revision
+/// refuses its first request in one of many ways; each becomes an error that makes the client ask in the older revision.
+fn refused(
+    message: &ClientJsonRpcMessage,
+    status: u16,
+    response: &Response,
+    session: Option<String>,
+) -> Result<StreamableHttpPostResponse, Failure> {
+    let error = match serde_json::from_slice::<ServerJsonRpcMessage>(&response.body) {
+        Ok(ServerJsonRpcMessage::Error(error)) => Some(error),
+        _ => None,
+    };
+    let asks_what_there_is = match message {
+        ClientJsonRpcMessage::Request(request) => {
+            matches!(request.request, ClientRequest::DiscoverRequest(_)).then(|| request.id.clone())
+        }
+        _ => None,
+    };
+    if let Some(id) = asks_what_there_is
+        && matches!(status, 400 | 404..=499)
+    {
+        let error = error.map_or_else(
+            || ErrorData::invalid_request(format!("HTTP status {status}"), None),
+            |error| error.error,
+        );
+        let answer = ServerJsonRpcMessage::error(error, Some(id));
+        return Ok(StreamableHttpPostResponse::Json(answer, None));
+    }
+    if let Some(error) = error
+        && !matches!(status, 401 | 403 | 429)
+    {
+        return Ok(StreamableHttpPostResponse::Json(
+            ServerJsonRpcMessage::Error(error),
+            session,
+        ));
+    }
+    let begins: String = rlf_sandbox::safe_text(&response.body)
+        .chars()
+        .take(200)
+        .collect();
+    Err(StreamableHttpError::UnexpectedServerResponse(
+        format!("HTTP status {status}: {begins}").into(),
+    ))
+}
+
+fn field(response: &Response, name: &str) -> Option<String> {
+    let found = response.headers.iter().find(|(given, _)| given == name);
+    found.map(|(_, value)| value.clone())
+}
