@@ -56,6 +56,11 @@ impl Host {
         Self { project, plugins }
     }
 
+    /// The program.
+    pub fn binary(&self) -> PathBuf {
+        self.project.binary()
+    }
+
     /// The folder with the workspace's `Cargo.toml`. Commands run in it.
     pub fn root(&self) -> &Path {
         self.project.root()

@@ -24,7 +24,7 @@ pub(crate) use self::plugin::{
     BuildPlugin, NewKind, NewLanguage, NewPlugin, Plugin, PluginCommand, Trial,
 };
 pub(crate) use self::run::Run;
-pub(crate) use self::serve::Serve;
+pub(crate) use self::serve::{Serve, ServeCommand, ServeHttp, ServeMcp};
 
 /// Post-train language models for multi-turn tool use, with sandboxed tools and rewards
 ///
@@ -71,7 +71,7 @@ pub(crate) enum Command {
     /// Ctrl-C, 141 if nobody reads its output any more, and 125 if it could not be run, for example because of a wrong
     /// option or because the machine was too busy.
     Run(Run),
-    /// Serve programs, tools and rewards over HTTP, with the interface of SandboxFusion
+    /// Serve programs, tools and rewards over HTTP, with the interface of SandboxFusion, and over MCP
     ///
     /// Serves until Ctrl-C or SIGTERM, then answers the requests that it has accepted and exits. Prints one line for
     /// each request on standard error.

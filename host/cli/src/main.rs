@@ -61,8 +61,8 @@ fn main() -> ExitCode {
         Command::Plugin(_) | Command::Mcp(_) | Command::Env(_) | Command::Forge(_) => {
             "warn,rlf_tools::tool_manager=error"
         }
-        // One line for each request.
-        Command::Serve(_) => "warn,rlf_serve=info",
+        // One line for each request. What a client starts itself writes none.
+        Command::Serve(ref serve) if serve.command.is_none() => "warn,rlf_serve=info,rmcp=error",
         _ => "warn",
     };
     let log = tracing_subscriber::fmt()

@@ -64,6 +64,14 @@ impl Refusal {
         self
     }
 
+    /// The reason as a sentence.
+    pub(crate) fn reason(&self) -> String {
+        match &self.detail {
+            Value::String(reason) => reason.clone(),
+            detail => detail.to_string(),
+        }
+    }
+
     #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
         self.status

@@ -105,6 +105,11 @@ impl Body {
         })
     }
 
+    /// The bytes of the body, and its share of the budget.
+    pub(crate) fn into_parts(self) -> (Vec<u8>, OwnedSemaphorePermit) {
+        (self.bytes, self.room)
+    }
+
     /// Parses the body as the type of a route. The returned permit is the body's share of the budget.
     pub(crate) fn parse<T: DeserializeOwned>(self) -> Result<(T, OwnedSemaphorePermit), Refusal> {
         Ok((parse(&self.bytes)?, self.room))

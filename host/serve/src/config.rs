@@ -52,6 +52,12 @@ pub struct ServeConfig {
     pub queue: Duration,
     /// Number of connections at once. Further ones wait to be accepted. Default: 1,024.
     pub max_connections: usize,
+    /// Number of sessions of environments, and again number of MCP clients with a session. Further ones are refused.
+    /// Default: 1,000.
+    pub max_sessions: usize,
+    /// Time after which a session that nobody uses is closed. Key `session_ms`, default 600,000 ms.
+    #[serde(rename = "session_ms", with = "milliseconds")]
+    pub session: Duration,
     /// Maximum size of a request's body, in bytes. A larger one is answered with 413. Default: 32 MiB.
     pub max_body_bytes: u64,
     /// Maximum size of all bodies together, in bytes. It counts the part that has arrived, of all requests that are
@@ -83,6 +89,8 @@ impl Default for ServeConfig {
             max_calls: 256,
             queue: Duration::from_secs(15),
             max_connections: 1_024,
+            max_sessions: 1_000,
+            session: Duration::from_mins(10),
             max_body_bytes: 32 << 20,
             body_budget_bytes: 256 << 20,
             client: Duration::from_secs(30),

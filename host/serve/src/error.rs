@@ -31,6 +31,9 @@ pub enum ServeError {
         /// The languages that interpreters run.
         known: String,
     },
+    /// An MCP client over streams did not speak the protocol.
+    #[error("the MCP client: {0}")]
+    Client(String),
     /// The machine gives no randomness.
     #[error("the machine gives no randomness: {0}")]
     NoRandomness(String),

@@ -1,4 +1,4 @@
-//! Decides which tools and rewards are served. Every client can use all of their abilities. So a plugin that leads out
+//! Decides which tools, rewards and environments are served. Every client can use all of their abilities. So a plugin that leads out
 //! of the sandbox is served only if the operator names it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,14 +14,16 @@ use rlf_tools::ToolServer;
 use crate::config::ServeConfig;
 use crate::error::ServeError;
 
-/// The tools and rewards that are served, and the reasons why the others are not.
+/// The tools, rewards and environments that are served, and the reasons why the others are not.
 #[derive(Debug, Default)]
 pub(crate) struct Exposure {
     /// Tools, by the names that models see.
     pub(crate) tools: BTreeSet<String>,
     /// Reward plugins.
     pub(crate) rewards: BTreeMap<String, Arc<Plugin>>,
-    /// Tools and rewards that are loaded but not served, with the place that they lead to.
+    /// Environments.
+    pub(crate) environments: BTreeSet<String>,
+    /// Tools, rewards and environments that are loaded but not served, with the place that they lead to.
     pub(crate) withheld: BTreeMap<String, String>,
     /// Plugins that are installed but were not loaded, and tools that several plugins offer, with the kind of problem.
     /// The full reason contains paths of this machine, so only the operator reads it.
@@ -100,6 +102,9 @@ impl Exposure {
                 if offer(&tool.definition.name) {
                     exposure.tools.insert(tool.definition.name.clone());
                 }
+            }
+            if plugin.is_environment() && offer(plugin.name()) {
+                exposure.environments.insert(plugin.name().to_owned());
             }
             if plugin.kind() == rlf_plugins::manifest::PluginKind::Reward && offer(plugin.name()) {
                 exposure

@@ -9,8 +9,8 @@
 //! out of the sandbox only if the operator names it.
 //!
 //! The crate must not know how programs are confined, how plugins are loaded, or anything of training. Interpreters,
-//! tools and rewards come from `rlf-interpreters`, `rlf-tools` and `rlf-rewards`. Nothing is kept between requests, so
-//! any number of services can run side by side.
+//! tools, rewards and environments come from `rlf-interpreters`, `rlf-tools`, `rlf-rewards` and `rlf-environments`. Nothing
+//! is kept between requests but sessions of MCP clients and of environments, so any number of services can run side by side.
 //!
 //! | looking for | module |
 //! |---|---|
@@ -19,6 +19,8 @@
 //! | the tools and rewards that are served | `exposure` |
 //! | SandboxFusion's types and rules | `protocol`, `number`, `scratch` |
 //! | the handlers of requests | `run_code`, `run_jupyter`, `tools`, `rewards` |
+//! | MCP, over HTTP and over streams | `mcp`: [`serve_streams`] |
+//! | sessions of environments | `sessions` |
 //! | queues and limits | `queue`, `service`, `body`, `server`, `connection` |
 //! | answers, request names and log lines | `answer`, `request`, `metrics` |
 //! | every path, and its OpenAPI description | `routes`, `route`, `openapi` |
@@ -35,15 +37,21 @@
 //! use rlf_tools::ToolLoader;
 //! use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 //! use rlf_sandbox::{Sandbox, SandboxConfig};
-//! use rlf_serve::{ServeConfig, Server};
+//! use rlf_environments::environments::{EnvironmentConfig, Environments};
+//! use rlf_serve::{Offer, ServeConfig, Server};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let sandbox = Sandbox::new(&SandboxConfig::default())?;
 //! const KINDS: Kinds = &[&ToolLoader, &RewardLoader, &InterpreterLoader];
 //! let registry = Registry::load(Path::new("target/plugins"), &BTreeMap::new(), KINDS, &sandbox);
 //! let tools = ToolManager::new(&registry, &ToolManagerConfig::default())?;
-//! let workers = sandbox.pools().workers;
-//! let server = Server::bind(ServeConfig::default(), &registry, tools, workers).await?;
+//! let offer = Offer {
+//!     registry: &registry,
+//!     tools,
+//!     environments: Environments::new(&registry, &sandbox, &EnvironmentConfig::default()),
+//!     workers: sandbox.pools().workers,
+//! };
+//! let server = Server::bind(ServeConfig::default(), offer).await?;
 //! println!("listening on http://{}", server.address());
 //! server.run(std::future::pending(), |_| {}).await;
 //! # Ok(()) }
@@ -58,6 +66,7 @@ mod error;
 mod exposure;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod mcp;
 mod metrics;
 mod number;
 mod openapi;
@@ -72,11 +81,14 @@ mod run_jupyter;
 mod scratch;
 mod server;
 mod service;
+mod sessions;
 mod token;
 mod tools;
 
 pub use access::check_access;
 pub use config::{ServeConfig, ServeConfigError};
 pub use error::ServeError;
+pub use mcp::serve_streams;
 pub use server::{Served, Server};
+pub use service::Offer;
 pub use token::TokenError;

@@ -31,3 +31,8 @@ pub(crate) fn logged(mut response: Response, log: RequestLog) -> Response {
     response.extensions_mut().insert(log);
     response
 }
+
+/// A time for the log: milliseconds with two digits.
+pub(crate) fn milliseconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e5).round() / 1e2
+}

@@ -1,4 +1,5 @@
-//! All routes in one list, from which the router and the description are made. Around every route are the checks of who
+//! All routes in one list, from which the router and the description are made; and MCP's, which has a description of its
+//! own. Around every route are the checks of who
 //! may send requests, a name for the request, a line in the log, and counters.
 
 use std::net::SocketAddr;
@@ -9,7 +10,7 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use http::header::HeaderName;
 use http::{HeaderValue, Method, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -17,14 +18,15 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::answer::{Refusal, json, typed};
+use crate::mcp::http::Mcp;
 use crate::metrics::MEDIA_TYPE;
 use crate::protocol::{RunCodeRequest, RunCodeResponse, RunJupyterRequest, RunJupyterResponse};
-use crate::request::{RequestId, RequestLog};
+use crate::request::{RequestId, RequestLog, milliseconds};
 use crate::rewards::{RewardRequest, RewardResponse};
 use crate::route::{Answers, Describe, Route};
 use crate::service::{Service, ids};
 use crate::tools::{ToolList, ToolOutcome, ToolRequest};
-use crate::{openapi, rewards, run_code, run_jupyter, tools};
+use crate::{mcp, openapi, rewards, run_code, run_jupyter, tools};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -132,6 +134,11 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
     for route in all() {
         router = router.route(route.path, (route.handler)());
     }
+    let mcp = Mcp::new(Arc::clone(&service));
+    router = router.route(
+        mcp::http::PATH,
+        any(move |request: Request| async move { mcp.answer(request).await }),
+    );
     router
         .fallback(|| async {
             Refusal::new(
@@ -203,7 +210,6 @@ impl Line {
         self.answered = true;
         let took = self.began.elapsed();
         self.service.metrics.answered(&self.route, status, took);
-        let milliseconds = |time: std::time::Duration| (time.as_secs_f64() * 1e5).round() / 1e2;
         tracing::info!(
             target: "rlf_serve::request",
             id = self.id,

@@ -12,8 +12,6 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
-use rlf_plugins::registry::Registry;
-use rlf_tools::tool_manager::ToolManager;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
@@ -21,7 +19,7 @@ use crate::config::ServeConfig;
 use crate::connection;
 use crate::error::ServeError;
 use crate::routes::{self, LocalAddress};
-use crate::service::{Service, ids};
+use crate::service::{Offer, Service, ids};
 
 /// Maximum size of a request's head, in bytes. Larger heads are answered with 431.
 const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -45,16 +43,11 @@ pub struct Served {
 }
 
 impl Server {
-    /// Checks the configuration and listens. `workers` is the number of threads that run guests.
-    pub fn bind(
-        config: ServeConfig,
-        registry: &Registry,
-        tools: ToolManager,
-        workers: usize,
-    ) -> BoxFuture<'_, Result<Self, ServeError>> {
+    /// Checks the configuration and listens.
+    pub fn bind(config: ServeConfig, offer: Offer<'_>) -> BoxFuture<'_, Result<Self, ServeError>> {
         Box::pin(async move {
             let address = config.listen;
-            let service = Service::new(config, registry, tools, workers)?;
+            let service = Service::new(config, offer)?;
             let failed = |source| ServeError::Listen { address, source };
             let listener = TcpListener::bind(address).await.map_err(failed)?;
             Ok(Self {
@@ -75,16 +68,23 @@ impl Server {
         ids(&self.service.interpreters)
     }
 
-    /// The served tools, and the served rewards.
-    pub fn offers(&self) -> (Vec<&str>, Vec<&str>) {
+    /// The served tools, rewards and environments.
+    pub fn offers(&self) -> [(&'static str, Vec<&str>); 3] {
         let exposure = &self.service.exposure;
-        (
-            exposure.tools.iter().map(String::as_str).collect(),
-            exposure.rewards.keys().map(String::as_str).collect(),
-        )
+        [
+            ("tools", exposure.tools.iter().map(String::as_str).collect()),
+            (
+                "rewards",
+                exposure.rewards.keys().map(String::as_str).collect(),
+            ),
+            (
+                "environments",
+                exposure.environments.iter().map(String::as_str).collect(),
+            ),
+        ]
     }
 
-    /// The tools and rewards that are loaded but not served, each with the reason.
+    /// The tools, rewards and environments that are loaded but not served, each with the reason.
     pub fn withheld(&self) -> impl Iterator<Item = (&str, &str)> {
         let withheld = self.service.exposure.withheld.iter();
         withheld.map(|(name, why)| (name.as_str(), why.as_str()))

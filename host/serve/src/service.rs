@@ -1,13 +1,15 @@
 //! The state that all requests of one service share.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use rlf_environments::environments::Environments;
 use rlf_interpreters::interpreter::{Interpreter, Interpreters};
 use rlf_plugins::registry::Registry;
 use rlf_tools::tool_manager::ToolManager;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
 use crate::answer::Refusal;
@@ -17,6 +19,20 @@ use crate::exposure::Exposure;
 use crate::metrics::Metrics;
 use crate::protocol::LANGUAGES;
 use crate::queue::{Backlog, BacklogShare, Queue, WaitBudget};
+use crate::sessions::Sessions;
+
+/// What is served.
+#[derive(Debug)]
+pub struct Offer<'a> {
+    /// The plugins.
+    pub registry: &'a Registry,
+    /// Their tools, and those of MCP servers.
+    pub tools: ToolManager,
+    /// Their environments.
+    pub environments: Environments,
+    /// Number of threads that run guests.
+    pub workers: usize,
+}
 
 /// Everything that handlers need.
 #[derive(Debug)]
@@ -26,6 +42,7 @@ pub(crate) struct Service {
     pub(crate) interpreters: Interpreters,
     pub(crate) tools: ToolManager,
     pub(crate) exposure: Exposure,
+    pub(crate) sessions: Sessions,
     pub(crate) metrics: Metrics,
     /// Room for bodies, in [`BODY_UNIT`]s.
     pub(crate) bodies: Queue,
@@ -36,7 +53,8 @@ pub(crate) struct Service {
     /// CPU time that the programs in `long_runs` may still use.
     long_backlog: Backlog,
     calls: Queue,
-    stopping: AtomicBool,
+    /// Cancelled when the service stops.
+    pub(crate) stopped: CancellationToken,
     /// Prefix of generated request names, different for every process.
     epoch: u32,
     requests: AtomicU64,
@@ -60,12 +78,13 @@ pub(crate) enum LanguageLookup<'a> {
 }
 
 impl Service {
-    pub(crate) fn new(
-        config: ServeConfig,
-        registry: &Registry,
-        tools: ToolManager,
-        workers: usize,
-    ) -> Result<Self, ServeError> {
+    pub(crate) fn new(config: ServeConfig, offer: Offer<'_>) -> Result<Self, ServeError> {
+        let Offer {
+            registry,
+            tools,
+            environments,
+            workers,
+        } = offer;
         config.validate()?;
         let interpreters = Interpreters::new(registry);
         for (name, id) in &config.languages {
@@ -90,7 +109,8 @@ impl Service {
             long_runs: Queue::new(max_runs),
             long_backlog: Backlog::new(max_runs),
             calls: Queue::new(config.max_calls),
-            stopping: AtomicBool::new(false),
+            stopped: CancellationToken::new(),
+            sessions: Sessions::new(environments, config.max_sessions, config.session),
             epoch: u32::from_le_bytes(epoch),
             requests: AtomicU64::new(0),
             interpreters,
@@ -203,11 +223,11 @@ impl Service {
 
     /// Stops accepting requests.
     pub(crate) fn stop(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.stopped.cancel();
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
+        self.stopped.is_cancelled()
     }
 }
 

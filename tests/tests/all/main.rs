@@ -22,6 +22,7 @@ mod http_gate;
 mod interpreters;
 mod javascript_plugins;
 mod judge_training;
+mod mcp;
 mod misbehaving_guests;
 mod model_gate;
 mod model_tools;

@@ -3,13 +3,39 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::PluginDirectory;
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Serve {
-    /// Configuration file; its tables `[serve]`, `[plugins]`, `[sandbox]` and `[tools]` apply
+    #[command(subcommand)]
+    pub(crate) command: Option<ServeCommand>,
+    #[command(flatten)]
+    pub(crate) http: ServeHttp,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServeCommand {
+    /// Serve tools and environments to one MCP client over standard input and output
+    ///
+    /// MCP over HTTP is at the path /mcp of `rlf-host serve`.
+    Mcp(ServeMcp),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeMcp {
+    /// Configuration file; its tables `[serve]`, `[plugins]`, `[mcp]`, `[sandbox]` and `[tools]` apply
+    pub(crate) config: Option<PathBuf>,
+    /// Plugin or MCP server to serve although it reaches a network, a model or a directory; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeHttp {
+    /// Configuration file; its tables `[serve]`, `[plugins]`, `[mcp]`, `[sandbox]` and `[tools]` apply
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,
@@ -28,7 +54,7 @@ pub(crate) struct Serve {
     /// Web origin whose pages may send requests, such as `https://lab.example.com`; may be repeated
     #[arg(long = "origin", value_name = "ORIGIN")]
     pub(crate) origins: Vec<String>,
-    /// Plugin to serve although it reaches a network, a model or a directory; may be repeated
-    #[arg(long, value_name = "PLUGIN")]
+    /// Plugin or MCP server to serve although it reaches a network, a model or a directory; may be repeated
+    #[arg(long, value_name = "NAME")]
     pub(crate) allow: Vec<String>,
 }

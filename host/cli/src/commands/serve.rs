@@ -1,14 +1,20 @@
-//! `rlf-host serve`: serves programs, tools and rewards over HTTP.
+//! `rlf-host serve`: serves programs, tools, rewards and environments over HTTP, or to one MCP client.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use rlf_environments::environments::Environments;
 use rlf_plugins::follower::Follower;
-use rlf_serve::{ServeConfig, ServeConfigError, Server};
+use rlf_plugins::registry::Registry;
+use rlf_sandbox::Sandbox;
+use rlf_serve::{Offer, ServeConfig, ServeConfigError, Server};
+use rlf_tools::tool_manager::ToolManager;
+use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
-use crate::arguments;
+use crate::arguments::{self, ServeCommand, ServeHttp, ServeMcp};
 use crate::operator::Operator;
 use crate::plugins::sources;
 use crate::progress::Progress;
@@ -18,6 +24,13 @@ use crate::warning::warn;
 const INTERRUPTED: i32 = 130;
 
 pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
+    match &options.command {
+        Some(ServeCommand::Mcp(mcp)) => over_streams(mcp, &options.http.plugins.plugins),
+        None => over_http(&options.http),
+    }
+}
+
+fn over_http(options: &ServeHttp) -> anyhow::Result<ExitCode> {
     let operator = Operator::load(options.config.as_deref())?;
     // Checked before plugins are loaded, because loading takes a while. The file is checked alone first: what is wrong
     // there has a line.
@@ -33,28 +46,11 @@ pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
             }
             error => anyhow!(error),
         })?;
-    let sources = sources(&options.plugins.plugins);
-    let sandbox = sources.sandbox(&operator.sandbox)?;
-    let registry = sources.load(&operator.grants_by_name, &sandbox, &Progress::new());
-    for problem in registry.problems() {
-        warn(&problem.to_string());
-    }
-    let tools = operator
-        .tools(&registry, &operator.tools, &config.allow)
-        .context("[tools]")?;
-    let _follower = (operator.tools.reload)
-        .then(|| Follower::start(&registry, &sandbox))
-        .transpose()
-        .context("cannot start a thread that looks after plugins")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("rlf-serve")
-        .enable_all()
-        .build()
-        .context("cannot start threads")?;
+    let loaded = Loaded::new(&options.plugins.plugins, &operator, &config)?;
+    let runtime = runtime()?;
     let stop = asked_to_stop()?;
     let served = runtime.block_on(async {
-        let server = Server::bind(config, &registry, tools, sandbox.pools().workers).await?;
+        let server = Server::bind(config, loaded.offer(&operator)).await?;
         announce(&server);
         let stopping = |under_way| {
             eprintln!("stopping: {under_way} requests are under way and will be answered; press Ctrl-C again to stop at once");
@@ -69,8 +65,80 @@ pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Serves MCP over standard input and output. Standard output is the client's alone.
+fn over_streams(options: &ServeMcp, added: &[PathBuf]) -> anyhow::Result<ExitCode> {
+    let operator = Operator::load(options.config.as_deref())?;
+    (operator.serve.validate())
+        .map_err(|error| operator.error_at(&format!("serve.{}", error.key()), &error))?;
+    let mut config = operator.serve.clone();
+    config.allow.extend(options.allow.iter().cloned());
+    let loaded = Loaded::new(added, &operator, &config)?;
+    let runtime = runtime()?;
+    let stop = asked_to_stop()?;
+    let withheld = |name: &str, why: &str| warn(&format!("withheld: {name}: {why} (--allow NAME)"));
+    let served = runtime.block_on(async {
+        let streams = (tokio::io::stdin(), tokio::io::stdout());
+        let offer = loaded.offer(&operator);
+        rlf_serve::serve_streams(config, offer, streams, stop.notified(), withheld).await
+    });
+    // A thread may still wait for input that never comes.
+    runtime.shutdown_background();
+    served?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The plugins of a service, which are followed on disk as long as this is held.
+struct Loaded {
+    sandbox: Sandbox,
+    registry: Registry,
+    tools: ToolManager,
+    _follower: Option<Follower>,
+}
+
+impl Loaded {
+    fn new(added: &[PathBuf], operator: &Operator, config: &ServeConfig) -> anyhow::Result<Self> {
+        let sources = sources(added);
+        let sandbox = sources.sandbox(&operator.sandbox)?;
+        let registry = sources.load(&operator.grants_by_name, &sandbox, &Progress::new());
+        for problem in registry.problems() {
+            warn(&problem.to_string());
+        }
+        let tools = operator
+            .tools(&registry, &operator.tools, &config.allow)
+            .context("[tools]")?;
+        let follower = (operator.tools.reload)
+            .then(|| Follower::start(&registry, &sandbox))
+            .transpose()
+            .context("cannot start a thread that looks after plugins")?;
+        Ok(Self {
+            sandbox,
+            registry,
+            tools,
+            _follower: follower,
+        })
+    }
+
+    fn offer(&self, operator: &Operator) -> Offer<'_> {
+        Offer {
+            registry: &self.registry,
+            tools: self.tools.clone(),
+            environments: Environments::new(&self.registry, &self.sandbox, &operator.environments),
+            workers: self.sandbox.pools().workers,
+        }
+    }
+}
+
+fn runtime() -> anyhow::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("rlf-serve")
+        .enable_all()
+        .build()
+        .context("cannot start threads")
+}
+
 /// The configuration, overridden by the options of the command line.
-fn configured(config: ServeConfig, options: &arguments::Serve) -> ServeConfig {
+fn configured(config: ServeConfig, options: &ServeHttp) -> ServeConfig {
     let mut config = config;
     if let Some(listen) = options.listen {
         config.listen = listen;
@@ -85,22 +153,18 @@ fn configured(config: ServeConfig, options: &arguments::Serve) -> ServeConfig {
     config
 }
 
-/// Prints the address, then the languages, tools and rewards that are served. The address comes first, because a caller
+/// Prints the address, then the languages, tools, rewards and environments that are served. The address comes first, because a caller
 /// that asked for port 0 reads it.
 fn announce(server: &Server) {
     say!("listening on http://{}", server.address());
-    let (tools, rewards) = server.offers();
-    for (what, names) in [
-        ("programs", server.languages()),
-        ("tools", tools),
-        ("rewards", rewards),
-    ] {
+    let programs = ("programs", server.languages());
+    for (what, names) in std::iter::once(programs).chain(server.offers()) {
         if !names.is_empty() {
-            say!("  {what:<9} {}", names.join(", "));
+            say!("  {what:<12} {}", names.join(", "));
         }
     }
     for (name, why) in server.withheld() {
-        say!("  withheld  {name}: {why} (--allow PLUGIN)");
+        say!("  withheld     {name}: {why} (--allow NAME)");
     }
 }
 
@@ -128,10 +192,10 @@ mod tests {
     use super::*;
     use crate::arguments::{Arguments, Command};
 
-    fn options(words: &[&str]) -> arguments::Serve {
+    fn options(words: &[&str]) -> ServeHttp {
         let words = ["rlf-host", "serve"].iter().chain(words);
         match Arguments::try_parse_from(words).unwrap().command {
-            Command::Serve(options) => options,
+            Command::Serve(options) => options.http,
             other => panic!("{other:?}"),
         }
     }

@@ -1,0 +1,146 @@
+//! Sessions of environments that clients hold between requests, by names that nobody can guess.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rlf_environments::environments::{Environments, OpenError};
+use rlf_environments::session::EnvironmentSession;
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+/// The sessions that clients hold. A session that nobody uses for a while is closed.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    environments: Environments,
+    open: StdMutex<HashMap<String, Held>>,
+    most: usize,
+    idle: Duration,
+}
+
+#[derive(Debug)]
+struct Held {
+    /// `None` while it is being opened.
+    session: Option<Arc<Mutex<EnvironmentSession>>>,
+    used: Instant,
+}
+
+/// The reason why a client gets no session.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SessionRefusal {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("{0} sessions are open, and no more are allowed (serve.max_sessions); close one")]
+    Full(usize),
+    #[error("there is no such session: it was closed, or nobody used it for {} s (serve.session_ms)", .0.as_secs())]
+    None(Duration),
+    #[error("the machine gives no randomness: {0}")]
+    NoRandomness(String),
+}
+
+impl Sessions {
+    pub(crate) fn new(environments: Environments, max_sessions: usize, idle: Duration) -> Self {
+        Self {
+            environments,
+            open: StdMutex::default(),
+            most: max_sessions,
+            idle,
+        }
+    }
+
+    /// Opens a session. Returns its name, and the session itself.
+    pub(crate) async fn open(
+        &self,
+        environment: &str,
+        setup: &Value,
+        seed: u64,
+    ) -> Result<(String, Arc<Mutex<EnvironmentSession>>), SessionRefusal> {
+        let mut name = [0; 16];
+        getrandom::fill(&mut name)
+            .map_err(|error| SessionRefusal::NoRandomness(error.to_string()))?;
+        let name = format!("{:032x}", u128::from_le_bytes(name));
+        self.reserve(&name)?;
+        // Gives the place back if the client leaves while the session is being opened.
+        let mut reserved = Reserved {
+            sessions: self,
+            name: &name,
+            is_kept: false,
+        };
+        let session = self
+            .environments
+            .open(environment, &name, setup, seed)
+            .await?;
+        let session = Arc::new(Mutex::new(session));
+        let held = Held {
+            session: Some(Arc::clone(&session)),
+            used: Instant::now(),
+        };
+        self.lock().insert(name.clone(), held);
+        reserved.is_kept = true;
+        drop(reserved);
+        Ok((name, session))
+    }
+
+    fn reserve(&self, name: &str) -> Result<(), SessionRefusal> {
+        let mut open = self.lock();
+        let idle = self.idle;
+        // A session that is in use is held elsewhere, too.
+        open.retain(|_, held| {
+            let in_use =
+                (held.session.as_ref()).is_none_or(|session| Arc::strong_count(session) > 1);
+            in_use || held.used.elapsed() < idle
+        });
+        if open.len() >= self.most {
+            return Err(SessionRefusal::Full(self.most));
+        }
+        let used = Instant::now();
+        open.insert(
+            name.to_owned(),
+            Held {
+                session: None,
+                used,
+            },
+        );
+        Ok(())
+    }
+
+    /// The session of a name.
+    pub(crate) fn get(&self, name: &str) -> Result<Arc<Mutex<EnvironmentSession>>, SessionRefusal> {
+        let mut open = self.lock();
+        let idle = self.idle;
+        let held = open.get_mut(name).filter(|held| held.used.elapsed() < idle);
+        let Some(Held {
+            session: Some(session),
+            used,
+        }) = held
+        else {
+            return Err(SessionRefusal::None(idle));
+        };
+        *used = Instant::now();
+        Ok(Arc::clone(session))
+    }
+
+    /// Closes a session. Returns false if there is none of this name.
+    pub(crate) fn close(&self, name: &str) -> bool {
+        self.lock().remove(name).is_some()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Held>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place for a session that is being opened.
+struct Reserved<'a> {
+    sessions: &'a Sessions,
+    name: &'a str,
+    is_kept: bool,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.sessions.close(self.name);
+        }
+    }
+}
