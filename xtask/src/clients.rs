@@ -1,8 +1,9 @@
-//! `cargo xtask clients`: runs published clients from PyPI against our service, or published trainers with the Python
-//! package. It is not part of the tests, because it needs the network and a Python.
+//! `cargo xtask clients`: runs published clients from PyPI against our service; MCP clients and servers from PyPI and npm; or
+//! published trainers with the Python package. It is not part of the tests, because it needs the network and a Python.
 
 use std::{
     io::{BufRead, BufReader},
+    net::TcpListener,
     path::PathBuf,
     process::{Child, Stdio},
 };
@@ -41,16 +42,32 @@ const TRAINERS: [&str; 7] = [
 /// The program that runs the trainers.
 const TRAINER_CASES: &str = "tests/clients/trainers.py";
 
-/// The choice between clients of the service and trainers.
+/// MCP's Python SDK, and a server that is written with it.
+const MCP: [&str; 2] = ["mcp==2.3.0", "mcp-server-time==2026.10.19"];
+/// MCP's conformance tests and its inspector, with a Node that is new enough for them.
+const MCP_FROM_NPM: [&str; 3] = [
+    "@modelcontextprotocol/conformance@0.1.16",
+    "@modelcontextprotocol/inspector@2.12.0",
+    "node@22.23.3",
+];
+/// The program that runs the MCP clients.
+const MCP_CASES: &str = "tests/clients/mcp_clients.py";
+/// The tools that the conformance tests call.
+const MCP_TOOLS: &str = "tests/clients/mcp_tools";
+
+/// The choice between clients of the service, MCP and trainers.
 #[derive(Debug, Default, clap::Args)]
 pub struct Choice {
+    /// Instead, run MCP's Python SDK, inspector and conformance tests, and a published MCP server; needs npm
+    #[arg(long, conflicts_with = "trainers")]
+    mcp: bool,
     /// Instead, run the adapters of the Python package with TRL, verl and verifiers; downloads about 4 GB
     #[arg(long)]
     trainers: bool,
 }
 
-/// Builds, installs the clients in the target folder, starts the service, and runs the clients against it. With
-/// `--trainers`, runs the trainers with the Python package instead.
+/// Builds, installs the clients in the target folder, starts the service, and runs the clients against it. With `--mcp`, the
+/// clients are those of MCP. With `--trainers`, runs the trainers with the Python package instead.
 pub fn run(project: &Project, choice: &Choice) -> Result<()> {
     let mut steps = Steps::new();
     steps.take("make ready", || {
@@ -71,6 +88,9 @@ pub fn run(project: &Project, choice: &Choice) -> Result<()> {
             "see the first failed case above",
         );
     }
+    if choice.mcp {
+        return mcp(project, &mut steps);
+    }
     let packages: [&[&str]; 2] = [&[SDK], &["--no-deps", VERL, TINKER[0], TINKER[1]]];
     let installed = || environment(project, "clients", &packages);
     let python = steps.take("clients from PyPI", installed)?;
@@ -78,7 +98,7 @@ pub fn run(project: &Project, choice: &Choice) -> Result<()> {
         "-c",
         "import sysconfig; print(sysconfig.get_paths()['purelib'])",
     ]))?;
-    let service = Service::start(project)?;
+    let service = Service::start(project, "127.0.0.1:0", &[])?;
     steps.run(
         "clients against the service",
         project
@@ -86,6 +106,42 @@ pub fn run(project: &Project, choice: &Choice) -> Result<()> {
             .args([CASES, &service.url, packages.trim()]),
         "see the first failed case above",
     )
+}
+
+fn mcp(project: &Project, steps: &mut Steps) -> Result<()> {
+    let installed = || environment(project, "mcp-clients", &[&MCP]);
+    let python = steps.take("MCP's clients from PyPI", installed)?;
+    let npm = steps.take("MCP's clients from npm", || from_npm(project))?;
+    // The conformance tests name this origin, with the port.
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let address = format!("127.0.0.1:{port}");
+    let origin = format!("http://{address}");
+    let more = ["--origin", &origin, "--plugins", MCP_TOOLS];
+    let service = Service::start(project, &address, &more)?;
+    let servers = python.parent().context("an environment has a folder")?;
+    steps.run(
+        "MCP's clients against the service",
+        project
+            .command(&python)
+            .args([MCP_CASES, &service.url])
+            .args([project.binary(), npm, servers.to_owned()]),
+        "see the first failed case above",
+    )
+}
+
+/// The folder in the target folder in which npm has installed MCP's packages.
+fn from_npm(project: &Project) -> Result<PathBuf> {
+    let folder = project.root().join("target/mcp-npm");
+    let ready = folder.join(MCP_FROM_NPM.join(" ").replace('/', "-"));
+    if !ready.exists() {
+        let mut npm = project.command("npm");
+        npm.args(["install", "--silent", "--no-save", "--prefix"])
+            .arg(&folder)
+            .args(MCP_FROM_NPM);
+        steps::output(&mut npm).context("npm is needed to install MCP's packages")?;
+        std::fs::write(&ready, "").with_context(|| format!("cannot write {}", ready.display()))?;
+    }
+    Ok(folder)
 }
 
 /// The Python of an environment in the target folder with the packages of each call of pip.
@@ -115,17 +171,18 @@ struct Service {
 }
 
 impl Service {
-    fn start(project: &Project) -> Result<Self> {
+    fn start(project: &Project, listen: &str, more: &[&str]) -> Result<Self> {
         let mut serve = project.command(project.binary());
-        serve.args(["serve", "--listen", "127.0.0.1:0"]);
-        serve.args(["--plugins", "target/plugins"]);
+        serve.args(["serve", "--listen", listen]);
+        serve.args(["--plugins", "target/plugins"]).args(more);
         // It is compiled when it is first loaded, which takes minutes.
         let science = Family::OnRequest.built(project);
         if science.join(python::SCIENCE).is_dir() {
             serve.arg("--plugins").arg(science);
         }
         let child = serve
-            .env("RLF_LOG", "warn")
+            // Some clients provoke errors.
+            .env("RLF_LOG", "warn,rmcp=off")
             .stdout(Stdio::piped())
             .spawn()
             .context("rlf-host cannot be started")?;

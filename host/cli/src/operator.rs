@@ -191,7 +191,7 @@ impl Operator {
         let plugins = || registry.plugins().iter();
         let offered = plugins().flat_map(|plugin| plugin.tools());
         let offered: BTreeSet<&str> = offered.map(|tool| tool.definition.name.as_str()).collect();
-        let mut called = plugins().flat_map(|plugin| &plugin.grants().tools);
+        let mut called = plugins().flat_map(|plugin| plugin.open_tools());
         let all = called.any(|tool| !offered.contains(tool.as_str()));
         let mut servers = self.mcp.clone();
         servers.retain(|name, _| all || served.contains(name));

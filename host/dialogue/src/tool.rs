@@ -201,6 +201,18 @@ pub struct CallOutcome {
     /// Hash of the component that served the call, hexadecimal; empty if none did.
     #[serde(default)]
     pub component: String,
+    /// The calls that a program made while it ran, in their order, if the operator opens tools to programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nested: Vec<NestedCall>,
+}
+
+/// A call that a program made while it ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NestedCall {
+    /// The arguments.
+    pub arguments: Value,
+    /// The end of the call, and what the program saw.
+    pub outcome: CallOutcome,
 }
 
 impl CallOutcome {
@@ -217,6 +229,7 @@ impl CallOutcome {
             detail: None,
             wall_us: 0,
             component: String::new(),
+            nested: Vec::new(),
         }
     }
 }

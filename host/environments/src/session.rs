@@ -149,6 +149,7 @@ impl EnvironmentSession {
                 detail: end.detail,
                 wall_us: u64::try_from(wall.as_micros()).unwrap_or(u64::MAX),
                 component: self.slot.plugin.hash().to_owned(),
+                nested: Vec::new(),
             }
         })
     }

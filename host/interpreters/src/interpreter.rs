@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rlf_plugins::bindings::{code, types};
+use rlf_plugins::gates::Nesting;
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::programs::{ProgramGrants, ProgramLimits};
 use rlf_plugins::registry::Registry;
@@ -27,6 +28,8 @@ pub struct ProgramOptions {
     pub lifetime: Option<Duration>,
     /// Receives the output while the program runs.
     pub tee: Option<Tee>,
+    /// The means by which the program calls tools, if its interpreter's grants open any to programs. Default: none.
+    pub nesting: Option<Arc<Nesting>>,
 }
 
 /// A language of loaded interpreter plugins. Cheap to clone.
@@ -258,6 +261,7 @@ pub(crate) fn call_spec(
         virtual_time: Some(grants.time(wanted)),
         tee: spec.tee,
         file_bytes: wanted.file_bytes,
+        context: spec.nesting.map(|nesting| nesting as _),
         ..CallSpec::default()
     }
 }

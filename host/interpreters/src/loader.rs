@@ -17,7 +17,7 @@ use rlf_plugins::python_environment::PythonEnvironment;
 use rlf_sandbox::{BoxFuture, FilesReport, Pool};
 
 use crate::functions::{self, FunctionSources, Functions};
-use crate::language::{Loaded, check_languages};
+use crate::language::{Loaded, check_languages, language};
 use crate::tool;
 
 /// Loads plugins that run programs.
@@ -85,6 +85,10 @@ fn check(alias: &str, grants: &PluginGrants) -> Result<(), LoadRefusal> {
         "an interpreter gives every program files of its own (`programs.file_bytes`)"
     } else if grants.functions.is_some() && grants.environment.is_some() {
         "`functions` have no state and an `environment` has one: an interpreter serves one of the two"
+    } else if !grants.programs.tools.is_empty()
+        && (grants.functions.is_some() || grants.environment.is_some())
+    {
+        "`programs.tools` are for programs, and this interpreter runs none"
     } else {
         return Ok(());
     };
@@ -130,6 +134,12 @@ impl Exports for InterpreterExports {
     ) -> BoxFuture<'a, Result<Option<ToolList>, LoadRefusal>> {
         Box::pin(async move {
             self.list_languages(plugin).await?;
+            let is_python = language(plugin, "python").is_some();
+            if !plugin.grants().programs.tools.is_empty() && !is_python {
+                let what = "`programs.tools` are for programs in Python, and it runs none";
+                let mend = format!("leave it out of [plugins.{}]", plugin.name());
+                return Err(LoadRefusal::new(ProblemKind::Grants, what, mend));
+            }
             if plugin.is_environment() {
                 return Ok(None);
             }

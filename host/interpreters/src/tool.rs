@@ -28,11 +28,20 @@ fn definition(plugin: &Plugin, language: &Language) -> ToolDefinition {
     } else {
         format!(" It can import {}.", packages.join(", "))
     };
+    let tools = &plugin.grants().programs.tools;
+    let callable = if tools.is_empty() {
+        String::new()
+    } else {
+        format!(
+            " `from tools import {}` gives it these tools as functions.",
+            tools.join(", ")
+        )
+    };
     ToolDefinition {
         name: tool_name(plugin, language).to_owned(),
         description: format!(
-            "Runs a {name} program and returns what it prints.{importable} Each call starts afresh, without files, network \
-             or what earlier calls defined; print what you want to see."
+            "Runs a {name} program and returns what it prints.{importable}{callable} Each call starts afresh, without files, \
+             network or what earlier calls defined; print what you want to see."
         ),
         input_schema: json!({
             "type": "object",
@@ -43,9 +52,10 @@ fn definition(plugin: &Plugin, language: &Language) -> ToolDefinition {
             "additionalProperties": false,
         }),
         output_schema: None,
+        // The tools that it calls may have effects.
         hints: Hints {
-            read_only: true,
-            idempotent: true,
+            read_only: tools.is_empty(),
+            idempotent: tools.is_empty(),
             ..Hints::default()
         },
         extra: Vec::new(),
@@ -109,6 +119,7 @@ pub(crate) async fn run(
     let spec = ProgramOptions {
         label: request.context.call_id.clone(),
         deadline: Some(request.deadline),
+        nesting: request.nesting.clone(),
         ..ProgramOptions::default()
     };
     interpreter.run(program, spec).await.map_err(|error| {

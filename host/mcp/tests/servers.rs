@@ -116,7 +116,7 @@ const BY_SERVER: (Ended, Fault) = (Ended::Trap, Fault::Plugin);
 const LOST: (Ended, Fault) = (Ended::Unavailable, Fault::Infrastructure);
 const LATE: (Ended, Fault) = (Ended::Timeout, Fault::Infrastructure);
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn each_end_has_its_fault_and_a_server_that_dies_costs_its_own_calls() {
     let bad = Bad::process();
     let tools = bad.tools("result_bytes = 4000");
@@ -188,7 +188,7 @@ async fn each_end_has_its_fault_and_a_server_that_dies_costs_its_own_calls() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_server_that_hangs_or_floods_is_left_at_the_deadline_and_in_the_end_replaced() {
     let bad = Bad::process();
     let tools = bad.tools("deadline_ms = 700");
@@ -217,7 +217,7 @@ async fn a_server_that_hangs_or_floods_is_left_at_the_deadline_and_in_the_end_re
     assert!(!bad.notes("cancelled").is_empty(), "the server is told");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_tool_that_changed_is_not_called_any_more() {
     let bad = Bad::process();
     let tools = bad.tools("retries = 0");
@@ -311,7 +311,7 @@ fn a_server_that_cannot_be_used_says_why() {
     assert!(said.starts_with("[mcp.x] "), "{said}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_process_gets_the_variables_that_it_is_given_and_ends_with_its_servers() {
     let folder = tempfile::tempdir().unwrap();
     let script: PathBuf = folder.path().join("start.sh");
@@ -345,7 +345,7 @@ async fn a_process_gets_the_variables_that_it_is_given_and_ends_with_its_servers
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_service_behind_a_url_works_alike() {
     let bad = Bad::web(&[]);
     let tools = bad.tools("deadline_ms = 1500\nretries = 0");
@@ -368,7 +368,7 @@ async fn a_service_behind_a_url_works_alike() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_token_comes_from_the_environment_and_is_in_no_error() {
     // PATH stands for a secret, because a test cannot set a variable of its own process.
     let secret = std::env::var("PATH").unwrap();

@@ -37,6 +37,11 @@ pub(crate) fn for_interpreter() -> Arc<dyn OpenGate> {
     Arc::new(json::JsonGates)
 }
 
+/// Opens tools to the programs of an interpreter.
+pub(crate) fn for_programs(tools: &[String]) -> Arc<dyn OpenGate> {
+    Arc::new(tools::ToolsGate::open(tools))
+}
+
 /// A mistake in the grants of a gate.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GateError {

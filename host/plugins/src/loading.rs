@@ -125,6 +125,10 @@ fn open_gates(admitted: &Admitted, is_script: bool) -> Result<Vec<Arc<dyn OpenGa
     if is_script || admitted.kind == PluginKind::Interpreter {
         gates.push(gates::for_interpreter());
     }
+    let for_programs = &admitted.grants.programs.tools;
+    if admitted.kind == PluginKind::Interpreter && !is_script && !for_programs.is_empty() {
+        gates.push(gates::for_programs(for_programs));
+    }
     Ok(gates)
 }
 

@@ -327,11 +327,23 @@ impl Plugin {
         }
     }
 
+    /// The tools that its calls can call: those of its gate, or those of the programs that it runs.
+    pub fn open_tools(&self) -> &[String] {
+        let programs = &self.grants.programs.tools;
+        match self.kind() {
+            PluginKind::Interpreter if !programs.is_empty() => programs,
+            _ => &self.grants.tools,
+        }
+    }
+
     /// True if its calls can make other calls, run programs or ask models.
     pub fn calls_others(&self) -> bool {
-        [GateName::Tools, GateName::Execute, GateName::Model]
-            .iter()
-            .any(|gate| self.grants.gates.contains(gate))
+        let programs_call =
+            self.kind() == PluginKind::Interpreter && !self.grants.programs.tools.is_empty();
+        programs_call
+            || [GateName::Tools, GateName::Execute, GateName::Model]
+                .iter()
+                .any(|gate| self.grants.gates.contains(gate))
     }
 
     /// Remembers the reason of the last trap, for the message that stops a run.

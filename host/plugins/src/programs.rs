@@ -30,6 +30,10 @@ pub struct ProgramGrants {
     /// Limit of the total size of its files. It also limits the files, code and input that a program is given, and the
     /// files that are fetched from it. Default 16 MiB.
     pub file_bytes: u64,
+    /// Tools that programs of a model may call, in Python: `from tools import NAME`. They are open only where a model calls the
+    /// interpreter as a tool. `limits.nested_calls` limits the calls of one program. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
 }
 
 impl Default for ProgramGrants {
@@ -40,6 +44,7 @@ impl Default for ProgramGrants {
             memory_bytes: 256 << 20,
             output_bytes: None,
             file_bytes: 16 << 20,
+            tools: Vec::new(),
         }
     }
 }

@@ -90,6 +90,7 @@ fn trajectory(id: &str, excluded: Option<&str>) -> Trajectory {
         detail: None,
         wall_us: 10,
         component: "ab".into(),
+        nested: Vec::new(),
     };
     Trajectory {
         id: id.into(),

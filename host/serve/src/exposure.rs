@@ -169,6 +169,7 @@ fn reach(
         .iter()
         .filter(|_| grants.gates.contains(&GateName::Tools));
     called
+        .chain(&grants.programs.tools)
         .filter_map(|tool| owners.get(tool.as_str()))
         .find_map(|owner| match owner {
             Some(plugin) => reach(plugin, grants_by_name, owners, seen),
@@ -250,6 +251,11 @@ mod tests {
         assert_eq!(
             reaches(remote, "agent").as_deref(),
             Some("a server outside of the sandbox by the tools that it may call")
+        );
+        let programs = "[python]\nprograms.tools = [\"fetch\"]\n[web]\nhttp = {}\n";
+        assert_eq!(
+            reaches(programs, "python").as_deref(),
+            Some("a network by the tools that it may call")
         );
         let around = "[agent]\ngrants = [\"tools\"]\ntools = [\"ask\", \"sum\"]\n[calculator]\n";
         assert_eq!(reaches(around, "agent"), None);

@@ -48,6 +48,16 @@ pub(crate) struct ToolOutcome {
     pub(crate) wall_us: u64,
     /// Hash of the component that served the call.
     pub(crate) component: String,
+    /// The calls that a program made: their `arguments`, and the `outcome` of each. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) nested: Vec<NestedOutcome>,
+}
+
+/// A call that a program made.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct NestedOutcome {
+    pub(crate) arguments: Value,
+    pub(crate) outcome: ToolOutcome,
 }
 
 /// Answer to `GET /v1/tools`.
@@ -183,6 +193,12 @@ impl From<CallOutcome> for ToolOutcome {
                 .and_then(|seen| serde_json::to_value(seen).ok()),
             wall_us: outcome.wall_us,
             component: outcome.component,
+            nested: (outcome.nested.into_iter())
+                .map(|call| NestedOutcome {
+                    arguments: call.arguments,
+                    outcome: call.outcome.into(),
+                })
+                .collect(),
         }
     }
 }
@@ -206,6 +222,7 @@ mod tests {
             detail: Some("at /home/someone/plugin.rs".into()),
             wall_us: 7,
             component: "ab".into(),
+            nested: Vec::new(),
         };
         let mut kept = serde_json::to_value(&outcome).unwrap();
         kept.as_object_mut().unwrap().remove("detail");

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use futures_util::future::join_all;
-use rlf_dialogue::tool::{CallOutcome, Ended, Hints, ToolCall, ToolDefinition};
+use rlf_dialogue::tool::{CallOutcome, Ended, Hints, NestedCall, ToolCall, ToolDefinition};
 use rlf_interpreters::interpreter::Interpreter;
 use rlf_plugins::arguments::canonical_json;
 use rlf_plugins::counters::{CallCounters, CallCounts, Unhealthy};
@@ -255,7 +255,7 @@ impl ToolManager {
             outputs: None,
         };
         for plugin in registry.plugins() {
-            let opened = manager.definitions(Some(&plugin.grants().tools));
+            let opened = manager.definitions(Some(plugin.open_tools()));
             opened.map_err(|error| ToolError::Opened {
                 plugin: plugin.name().to_owned(),
                 error: Box::new(error),
@@ -397,15 +397,17 @@ impl ToolManager {
         from: Option<CalledFrom<'_>>,
     ) -> CallOutcome {
         let started = Instant::now();
+        let mut nested = Vec::new();
         let (end, counters, component) = match self.inner.by_name.get(&call.name) {
             Some(index) => {
                 let tool = &self.inner.tools[*index];
                 let (end, component) = match &tool.owner {
                     Owner::Plugin(owner) => {
                         let plugin = owner.plugin.latest();
-                        let end = self
+                        let (end, made) = self
                             .run(*index, owner, &plugin, &call, context, from, started)
                             .await;
+                        nested = made;
                         (end, plugin.hash().to_owned())
                     }
                     Owner::Server { server, .. } => {
@@ -439,6 +441,7 @@ impl ToolManager {
             detail: end.detail,
             wall_us: wall.as_micros() as u64,
             component,
+            nested,
         }
     }
 
@@ -452,11 +455,11 @@ impl ToolManager {
         context: &TurnContext,
         from: Option<CalledFrom<'_>>,
         started: Instant,
-    ) -> CallEnd {
+    ) -> (CallEnd, Vec<NestedCall>) {
         let tool = &self.inner.tools[index];
         let arguments = match check_arguments(tool, plugin.grants().limits.arguments_bytes, call) {
             Ok(arguments) => arguments,
-            Err(end) => return end,
+            Err(end) => return (end, Vec::new()),
         };
         let hints = tool.loaded.definition.hints;
         let cache = self
@@ -471,7 +474,7 @@ impl ToolManager {
             cache.and_then(|cache| cache.get(index, plugin.fingerprint(), &arguments))
         {
             tool.counters.count_cached();
-            return CallEnd::by_cache(observation);
+            return (CallEnd::by_cache(observation), Vec::new());
         }
         let seed = seed::derive(context.seed, "call", &[&call.call_id]);
         // Each attempt can make the same calls with the same seeds, and as many of them.
@@ -482,7 +485,11 @@ impl ToolManager {
                     ..context.clone()
                 };
                 let nesting = Nesting::new(Arc::new(self.clone()), turn, &call.call_id);
-                Arc::new(nesting.within(from.as_ref().map(|from| from.nesting)))
+                let nesting = nesting.within(from.as_ref().map(|from| from.nesting));
+                Arc::new(match plugin.kind() {
+                    PluginKind::Interpreter => nesting.recording(),
+                    _ => nesting,
+                })
             })
         };
         let mut attempt = Attempt {
@@ -513,7 +520,8 @@ impl ToolManager {
         if let (Some(cache), Ended::Ok, Some(observation)) = (cache, end.ended, &end.observation) {
             cache.insert(index, plugin.fingerprint(), &arguments, observation);
         }
-        end
+        let nested = attempt.nesting.map(|nesting| nesting.take_record());
+        (end, nested.unwrap_or_default())
     }
 
     /// Counts of calls so far, by tool. Calls to names without a tool are under `""`.

@@ -7,7 +7,7 @@ import re
 
 from .docstrings import parsed
 from .errors import InvalidPlugin
-from .observations import observation_of
+from .observations import Image, Observation, observation_of
 from .schemas import NoSchema, converted, described, parameters, schema
 
 _tools = {}
@@ -121,6 +121,9 @@ def _output_schema(function):
     """The schema of a result that is always an object, or `None`."""
     try:
         annotation = inspect.signature(function, eval_str=True).return_annotation
+        # They say how a result is shown, and nothing of its value.
+        if annotation in (Observation, Image):
+            return None
         found = schema(annotation) if annotation is not inspect.Signature.empty else {}
     except (NoSchema, NameError):
         return None

@@ -74,6 +74,16 @@ class Tools(unittest.TestCase):
         )
         self.assertIsNone(found.output_schema)
 
+    def test_an_observation_promises_no_structured_result(self):
+        def picture() -> rlf.Image:
+            """Draws."""
+
+        def shown() -> rlf.Observation:
+            """Shows."""
+
+        for function in (picture, shown):
+            self.assertIsNone(tools.made_from(function).output_schema, function.__name__)
+
     def test_every_annotation_of_the_table_has_its_schema(self):
         from rlf.schemas import schema
 

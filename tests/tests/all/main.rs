@@ -4,6 +4,7 @@
 mod ablate;
 mod bad_input;
 mod broken_rows;
+mod code_mode;
 mod code_training;
 mod conformance;
 mod doctor;

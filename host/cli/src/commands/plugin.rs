@@ -258,7 +258,8 @@ fn find(
     if configured.entry.is_some() || !configured.settings.is_empty() {
         grants_by_name.insert(name.to_owned(), configured.grants.clone());
     }
-    let calls_others = !configured.grants.tools.is_empty();
+    let grants = &configured.grants;
+    let calls_others = !grants.tools.is_empty() || !grants.programs.tools.is_empty();
     let runs = |other: &str| configured.grants.execute.iter().any(|named| named == other);
     let wanted = |other: &str| other == name || calls_others || runs(other);
     let registry = sources.load_where(&grants_by_name, sandbox, &Progress::new(), wanted);

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use rlf_dialogue::tool::{CallOutcome, ToolCall, ToolDefinition};
+use rlf_dialogue::message::plain_text;
+use rlf_dialogue::tool::{CallOutcome, NestedCall, ToolCall, ToolDefinition};
 use rlf_endpoint::{ChatMessage, Completion, Ledger, Sampling};
 use rlf_sandbox::{BoxFuture, Caller, Stopped};
+use serde_json::Value;
 
 use crate::bindings::code::{Compiled, Exception, Program, Report};
 use crate::bindings::types::Error;
@@ -96,7 +98,22 @@ pub struct Nesting {
     found: Mutex<BTreeMap<String, Arc<dyn ProgramRunner>>>,
     /// The spending of the call, and of the calls that it makes, on models.
     ledgers: Ledgers,
+    /// The calls that the call made, if they are recorded.
+    record: Option<Mutex<CallRecord>>,
 }
+
+/// The calls that a program made.
+#[derive(Debug, Default)]
+struct CallRecord {
+    calls: Vec<NestedCall>,
+    /// Bytes of what they showed.
+    shown: usize,
+}
+
+/// Maximum number of calls of one program that are recorded. Further ones are made and not recorded.
+const RECORDED_CALLS: usize = 1_000;
+/// Maximum size of what the recorded calls of one program show, in bytes. Of further ones, the record has no observation.
+const RECORDED_BYTES: usize = 1 << 20;
 
 /// The account that is charged besides a call: of its trajectory, or of the group of trajectories that it grades.
 #[derive(Debug, Clone)]
@@ -139,7 +156,52 @@ impl Nesting {
             asked: AtomicU32::new(0),
             found: Mutex::default(),
             ledgers: Ledgers::default(),
+            record: None,
         }
+    }
+
+    /// Records the calls that the call makes: see [`Nesting::take_record`].
+    #[must_use]
+    pub fn recording(mut self) -> Self {
+        self.record = Some(Mutex::default());
+        self
+    }
+
+    /// True if the calls that the call makes are recorded.
+    pub(super) fn is_recording(&self) -> bool {
+        self.record.is_some()
+    }
+
+    /// Records a call.
+    pub(super) fn note(&self, arguments: Value, mut outcome: CallOutcome) {
+        let Some(record) = &self.record else { return };
+        let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
+        if record.calls.len() >= RECORDED_CALLS {
+            return;
+        }
+        let shown = outcome.observation.as_ref();
+        let shown = shown.map_or(0, |shown| plain_text(&shown.content).len());
+        if record.shown + shown > RECORDED_BYTES {
+            outcome.observation = None;
+        } else {
+            record.shown += shown;
+        }
+        record.calls.push(NestedCall { arguments, outcome });
+    }
+
+    /// Takes the recorded calls, in the order in which they were made.
+    pub fn take_record(&self) -> Vec<NestedCall> {
+        let Some(record) = &self.record else {
+            return Vec::new();
+        };
+        let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = std::mem::take(&mut record.calls);
+        let number = |call: &NestedCall| {
+            let (_, number) = call.outcome.call_id.rsplit_once('/')?;
+            number.parse::<u32>().ok()
+        };
+        calls.sort_by_key(number);
+        calls
     }
 
     /// Charges what the call spends to the call that made it, too.

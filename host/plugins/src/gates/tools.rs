@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use rlf_dialogue::tool::{CallOutcome, Ended, Fault, ToolCall};
-use rlf_sandbox::{OpenGate, State, Stopped};
+use rlf_sandbox::{Caller, OpenGate, State, Stopped};
 use tokio::task::JoinSet;
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
@@ -101,26 +101,39 @@ impl wit::Host for View<'_> {
         if bytes > most_bytes {
             return Err(Stopped::limited("arguments_bytes", most_bytes, bytes).into());
         }
-        // One task for each call: checking arguments cannot be interrupted, and there may be many of them.
-        let mut calls = JoinSet::new();
-        for (index, request) in requests.into_iter().enumerate() {
-            let call = allowed(request, &names, &nesting, most);
-            let (nesting, caller) = (Arc::clone(&nesting), caller.clone());
-            calls.spawn(async move {
-                let answer = match call {
-                    Ok(call) => {
-                        let outcome = nesting.calls.call(call, &nesting, caller).await;
-                        // Turned back into text at once, because a parsed value takes many times as much memory.
-                        response(&outcome).map(Ok)
-                    }
-                    Err(refusal) => Ok(Err(refusal)),
+        let answer =
+            async |call: Result<ToolCall, Error>, caller: Caller, nesting: Arc<Nesting>| {
+                let call = match call {
+                    Ok(call) => call,
+                    Err(refusal) => return Ok(Err(refusal)),
                 };
-                (index, answer)
-            });
+                let arguments = nesting.is_recording().then(|| call.arguments.clone());
+                let outcome = nesting.calls.call(call, &nesting, caller).await;
+                // Turned back into text at once, because a parsed value takes many times as much memory.
+                let answer = response(&outcome).map(Ok);
+                if let Some(arguments) = arguments {
+                    nesting.note(arguments, outcome);
+                }
+                answer
+            };
+        let mut calls: Vec<_> = (requests.into_iter())
+            .map(|request| allowed(request, &names, &nesting, most))
+            .collect();
+        if calls.len() == 1
+            && let Some(call) = calls.pop()
+        {
+            let only = self.0.outside(answer(call, caller, nesting)).await?;
+            return Ok(vec![only]);
+        }
+        // One task for each call: checking arguments cannot be interrupted, and there may be many of them.
+        let mut tasks = JoinSet::new();
+        for (index, call) in calls.into_iter().enumerate() {
+            let answer = answer(call, caller.clone(), Arc::clone(&nesting));
+            tasks.spawn(async move { (index, answer.await) });
         }
         let all_answers = async {
-            let mut answers = Vec::with_capacity(calls.len());
-            while let Some(answer) = calls.join_next().await {
+            let mut answers = Vec::with_capacity(tasks.len());
+            while let Some(answer) = tasks.join_next().await {
                 let broken = |_| Stopped::unavailable("the host broke while serving its calls");
                 answers.push(answer.map_err(broken)?);
             }

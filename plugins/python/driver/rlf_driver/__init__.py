@@ -2,7 +2,7 @@
 
 The README beside this package says who calls it and how values cross. In order of reading: `run` has a program's whole
 life, `session` a notebook's; `streams`, `files`, `modules` and `library` are what they live on, `stack` is what they see
-of who runs them, `report` says how they ended, `snapshot` is what happens before any of it. `loaded` makes sessions
+of who runs them, `tools` is what they may call, `report` says how they ended, `snapshot` is what happens before any of it. `loaded` makes sessions
 those of files that `init` has loaded.
 
 The program shares the interpreter with this package and can change whatever it finds. So functions that matter are bound

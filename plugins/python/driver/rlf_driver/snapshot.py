@@ -12,7 +12,7 @@ import types
 import typing
 import weakref
 
-from . import alarm, files, library, loaded, loop, network, report, run, session, stack, streams, threads, warmup
+from . import alarm, files, library, loaded, loop, network, report, run, session, stack, streams, threads, tools, warmup
 
 _ROUNDS = 4
 _INPUT = b"first line\nsecond line\n"
@@ -35,6 +35,7 @@ def prepare(host, root, execute=run.execute, programs=warmup.PROGRAMS, begin={},
     add_builtins()
     library.withhold(begin)
     sys.meta_path.insert(0, library.Withheld)
+    sys.meta_path.append(tools.Tools)
     warm_up(execute, programs)
     tidy()
     run.belong_to(host)
