@@ -59,11 +59,11 @@ fn main() -> ExitCode {
     let quiet = match arguments.command {
         // These commands print themselves how a call ended.
         Command::Plugin(_) | Command::Mcp(_) | Command::Env(_) | Command::Forge(_) => {
-            "warn,rlf_tools::tool_manager=error"
+            "warn,rlf_tools::tool_manager=error,rmcp=off"
         }
         // One line for each request. What a client starts itself writes none.
-        Command::Serve(ref serve) if serve.command.is_none() => "warn,rlf_serve=info,rmcp=error",
-        _ => "warn",
+        Command::Serve(ref serve) if serve.command.is_none() => "warn,rlf_serve=info,rmcp=off",
+        _ => "warn,rmcp=off",
     };
     let log = tracing_subscriber::fmt()
         .with_env_filter(

@@ -215,6 +215,19 @@ impl Operator {
         )?)
     }
 
+    /// The enabled MCP servers that are not connected.
+    pub(crate) fn servers_left_out(&self, tools: &ToolManager) -> impl Iterator<Item = &str> {
+        let connected: BTreeSet<String> = tools
+            .servers()
+            .iter()
+            .map(|server| server.name().to_owned())
+            .collect();
+        let enabled = self.mcp.iter().filter(|(_, config)| config.enabled);
+        enabled
+            .map(|(name, _)| name.as_str())
+            .filter(move |name| !connected.contains(*name))
+    }
+
     fn connect(&self, servers: &BTreeMap<String, McpConfig>) -> anyhow::Result<Servers> {
         Servers::connect(servers, &warn).map_err(|error| self.error_at(&error.key(), &error))
     }
@@ -346,7 +359,8 @@ impl PluginSettings {
         }
         for setting in &mut self.settings {
             let first = setting.key.split('.').next().unwrap_or_default();
-            setting.withdrawn = BOUND_TO_THE_HASH.contains(&first);
+            setting.withdrawn =
+                BOUND_TO_THE_HASH.contains(&first) || setting.key == "programs.tools";
         }
     }
 }

@@ -140,6 +140,10 @@ impl Exports for InterpreterExports {
                 let mend = format!("leave it out of [plugins.{}]", plugin.name());
                 return Err(LoadRefusal::new(ProblemKind::Grants, what, mend));
             }
+            if let Err(what) = tool::check_function_names(&plugin.grants().programs.tools) {
+                let mend = "leave it out of `programs.tools`, or rename it in the table of its plugin or server";
+                return Err(LoadRefusal::new(ProblemKind::Grants, what, mend));
+            }
             if plugin.is_environment() {
                 return Ok(None);
             }

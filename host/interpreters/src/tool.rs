@@ -1,5 +1,6 @@
 //! A program as a tool: the model writes code and reads its output.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rlf_dialogue::message::Content;
@@ -34,7 +35,7 @@ fn definition(plugin: &Plugin, language: &Language) -> ToolDefinition {
     } else {
         format!(
             " `from tools import {}` gives it these tools as functions.",
-            tools.join(", ")
+            function_names(tools).join(", ")
         )
     };
     ToolDefinition {
@@ -56,10 +57,72 @@ fn definition(plugin: &Plugin, language: &Language) -> ToolDefinition {
         hints: Hints {
             read_only: tools.is_empty(),
             idempotent: tools.is_empty(),
+            open_world: !tools.is_empty(),
             ..Hints::default()
         },
         extra: Vec::new(),
     }
+}
+
+/// The names under which Python programs import tools: `-` becomes `_`.
+fn function_names(tools: &[String]) -> Vec<String> {
+    tools.iter().map(|tool| tool.replace('-', "_")).collect()
+}
+
+/// Refuses tools that Python programs cannot import by their names.
+pub(crate) fn check_function_names(tools: &[String]) -> Result<(), String> {
+    /// What no function can be called, and the module's own name.
+    const RESERVED: [&str; 37] = [
+        "False",
+        "None",
+        "True",
+        "and",
+        "as",
+        "assert",
+        "async",
+        "await",
+        "break",
+        "class",
+        "continue",
+        "def",
+        "del",
+        "elif",
+        "else",
+        "except",
+        "finally",
+        "for",
+        "from",
+        "global",
+        "if",
+        "import",
+        "in",
+        "is",
+        "lambda",
+        "nonlocal",
+        "not",
+        "or",
+        "pass",
+        "raise",
+        "return",
+        "try",
+        "while",
+        "with",
+        "yield",
+        "ToolError",
+        "__all__",
+    ];
+    let mut seen = BTreeSet::new();
+    for name in function_names(tools) {
+        if RESERVED.contains(&name.as_str())
+            || name.starts_with(|first: char| first.is_ascii_digit())
+        {
+            return Err(format!("no function in Python can be called `{name}`"));
+        }
+        if !seen.insert(name.clone()) {
+            return Err(format!("two tools would be the function `{name}`"));
+        }
+    }
+    Ok(())
 }
 
 /// The name of the tool that runs a language: the language's. An interpreter with packages of its own may stand beside one

@@ -15,12 +15,12 @@ use crate::variables::{Piece, pieces};
 /// Maximum size of one message of a server, in bytes. Larger ones are dropped.
 pub(crate) const MAX_MESSAGE_BYTES: u64 = 16 << 20;
 /// Maximum size of one message to a server, in bytes.
-const MAX_QUESTION_BYTES: u64 = 16 << 20;
+const MAX_REQUEST_BYTES: u64 = 16 << 20;
 
 /// A server whose tools models may call: a process on this machine (`command`), or a service (`url`).
 ///
-/// In `args`, `env` and `headers`, `${NAME}` is the value of an environment variable of this process, and
-/// `${NAME:-default}` has a value for when there is none. So no secret has to be in a configuration.
+/// In `args`, `env` and `headers`, `${NAME}` is the value of an environment variable of this process. `${NAME:-default}` is
+/// `default` if the variable is not set. So no secret has to be in a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpConfig {
@@ -30,8 +30,7 @@ pub struct McpConfig {
     pub command: Option<String>,
     /// Arguments of the program.
     pub args: Vec<String>,
-    /// Environment variables of the process. Of the variables of this process it gets only `PATH`, `HOME` and others that
-    /// are no secrets.
+    /// Environment variables of the process. It inherits only those that docs/mcp.md lists, such as `PATH` and `HOME`.
     pub env: BTreeMap<String, String>,
     /// The directory in which the process starts. Default: that in which rlf-host was started.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +47,7 @@ pub struct McpConfig {
     /// The tools that are offered, by the server's names for them. Default: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Other names for tools: the server's name, then that which models see. Names are unique among all tools.
+    /// Other names for tools: from the server's name to the name that models see. Names are unique among all tools.
     pub rename: BTreeMap<String, String>,
     /// The revision of the protocol: `auto`, or one of `2025-11-25` and `2026-07-28`. With `auto`, the server is asked for
     /// the newer one first. Default `auto`.
@@ -61,8 +60,8 @@ pub struct McpConfig {
     pub deadline: Duration,
     /// Number of calls of the server's tools that may run at once. Further ones wait, within their deadline. Default 16.
     pub max_concurrency: usize,
-    /// Number of further attempts at a call that could not be made or answered. Only a tool that says of itself that it is
-    /// read-only or idempotent is called again. Default 1.
+    /// Number of retries of a call after an infrastructure failure, 0 or 1. Only a tool that says that it is read-only or
+    /// idempotent is called again. Default 1.
     pub retries: u32,
     /// Maximum size of a call's arguments, in bytes. Default 1 MiB.
     pub arguments_bytes: u64,
@@ -82,7 +81,7 @@ pub enum Protocol {
     /// The revision with a handshake and sessions.
     #[serde(rename = "2025-11-25")]
     V2025,
-    /// The revision without.
+    /// The revision without a handshake and sessions.
     #[serde(rename = "2026-07-28")]
     V2026,
 }
@@ -190,7 +189,7 @@ impl McpConfig {
                 !(1..=10_000).contains(&self.max_concurrency),
                 "write 1 to 10000",
             ),
-            ("retries", self.retries > 10, "write at most 10"),
+            ("retries", self.retries > 1, "write 0 or 1"),
             (
                 "result_bytes",
                 !(1..=MAX_MESSAGE_BYTES).contains(&self.result_bytes),
@@ -198,7 +197,7 @@ impl McpConfig {
             ),
             (
                 "arguments_bytes",
-                !(1..=MAX_QUESTION_BYTES).contains(&self.arguments_bytes),
+                !(1..=MAX_REQUEST_BYTES).contains(&self.arguments_bytes),
                 "write 1 to 16777216",
             ),
             (
@@ -258,7 +257,7 @@ impl McpConfig {
             hosts: BTreeMap::from([(host, rule)]),
             secrets,
             certificate_authorities: self.certificate_authorities.clone(),
-            max_request_bytes: MAX_QUESTION_BYTES,
+            max_request_bytes: MAX_REQUEST_BYTES,
             max_response_bytes: MAX_MESSAGE_BYTES,
             timeout: self.deadline.max(self.connect),
             // Messages besides calls need places too, such as that a call is cancelled.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rlf_dialogue::tool::Ended;
@@ -16,17 +16,17 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ErrorCode,
     Implementation, JsonObject, PaginatedRequestParams, ProtocolVersion, Tool,
 };
-use rmcp::service::{NotificationContext, RunningService, ServiceError};
+use rmcp::service::{ClientInitializeError, NotificationContext, RunningService, ServiceError};
 use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt as _, Peer, RoleClient};
 use serde_json::Value;
 use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::config::{McpConfig, Protocol};
-use crate::process::Process;
+use crate::process::{LastLines, Process};
 use crate::web::Web;
 
-/// Wait before a connection is made again; it doubles with each connection that answered nothing.
+/// Wait before a connection is made again; it doubles with each connection that did not answer a call.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// Number of calls in a row without an answer in time, after which the connection counts as broken.
@@ -44,10 +44,8 @@ pub(crate) struct Connection {
     way: Way,
     state: Arc<Mutex<State>>,
     permits: Semaphore,
-    /// True if the server said that its tools have changed.
-    is_changed: Arc<AtomicBool>,
-    /// Number of calls since the last answer that got none in time.
-    silent: AtomicU32,
+    /// The last lines that a process wrote to its standard error.
+    said: LastLines,
     /// Connections since the last answer to a call.
     attempts: AtomicU32,
     /// The tools at the beginning.
@@ -59,8 +57,8 @@ pub(crate) struct Connection {
 struct Known {
     /// Hash of the schema of its arguments, as the model was shown it.
     arguments: blake3::Hash,
-    /// The schema that it promised for its structured answers.
-    answers: Option<ToolSchema>,
+    /// The schema of its structured answers.
+    output_schema: Option<ToolSchema>,
 }
 
 impl Known {
@@ -69,7 +67,7 @@ impl Known {
         Self {
             arguments: hash_of_arguments(tool),
             // A schema that cannot be checked promises nothing.
-            answers: schema
+            output_schema: schema
                 .and_then(|schema| ToolSchema::new(Value::Object((**schema).clone())).ok()),
         }
     }
@@ -87,6 +85,7 @@ struct State {
     live: Option<Arc<Live>>,
     /// The revision that the server turned out to have.
     protocol: Protocol,
+    /// Earliest time of the next attempt to connect.
     not_before: Option<Instant>,
 }
 
@@ -94,15 +93,51 @@ struct State {
 #[derive(Debug)]
 struct Live {
     service: RunningService<RoleClient, Handler>,
-    process: Option<Process>,
+    /// Taken when the connection is ended.
+    process: StdMutex<Option<Process>>,
     is_broken: AtomicBool,
+    /// True if the server has said since the last listing that its tools changed.
+    is_changed: Arc<AtomicBool>,
+    /// Number of calls since the last answer that got none in time.
+    silent: AtomicU32,
     /// Tools of the beginning that the server no longer has, or has with another schema.
-    gone: BTreeSet<String>,
+    gone: StdMutex<BTreeSet<String>>,
 }
 
 impl Live {
     fn is_open(&self) -> bool {
         !self.is_broken.load(Ordering::Relaxed) && !self.service.peer().is_transport_closed()
+    }
+
+    fn gone(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists the tools.
+    async fn list(&self) -> Result<Vec<Tool>, String> {
+        // What is announced from here on is in no listing yet.
+        self.is_changed.store(false, Ordering::Relaxed);
+        list(self.service.peer()).await
+    }
+
+    /// Ends the connection, then the process.
+    async fn end(&self) {
+        self.service.cancellation_token().cancel();
+        let closed = async {
+            while !self.service.peer().is_transport_closed() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        // Errors of a server that nobody needs any more.
+        _ = timeout(Duration::from_secs(1), closed).await;
+        let process = self
+            .process
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(process) = process {
+            process.end().await;
+        }
     }
 }
 
@@ -128,8 +163,7 @@ impl Connection {
                 ..State::default()
             })),
             permits: Semaphore::new(config.max_concurrency),
-            is_changed: Arc::default(),
-            silent: AtomicU32::new(0),
+            said: LastLines::default(),
             attempts: AtomicU32::new(0),
             known: OnceLock::new(),
             config: config.clone(),
@@ -151,13 +185,8 @@ impl Connection {
     /// Ends the connection, and the process if it has one.
     pub(crate) async fn close(&self) {
         let live = self.state.lock().await.live.take();
-        let Some(live) = live.and_then(|live| Arc::try_unwrap(live).ok()) else {
-            return;
-        };
-        // Errors of a server that nobody needs any more.
-        _ = timeout(Duration::from_secs(1), live.service.cancel()).await;
-        if let Some(process) = live.process {
-            process.end().await;
+        if let Some(live) = live {
+            live.end().await;
         }
     }
 
@@ -184,31 +213,36 @@ impl Connection {
             Ok(Err(reason)) => return unavailable(reason),
             Err(_) => return late("the server was not connected again in time"),
         };
-        if live.gone.contains(&tool) {
+        if live.gone().contains(&tool) {
             return unavailable(format!(
                 "the server no longer has the tool `{tool}` as it was at the beginning"
             ));
         }
-        let promised = self
+        let output_schema = self
             .known
             .get()
-            .and_then(|known| known.get(&tool)?.answers.as_ref());
+            .and_then(|known| known.get(&tool)?.output_schema.as_ref());
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
         let Ok(answer) = timeout_at(deadline, live.service.call_tool_once(params)).await else {
-            if self.silent.fetch_add(1, Ordering::Relaxed) + 1 >= SILENT_CALLS {
+            if live.silent.fetch_add(1, Ordering::Relaxed) + 1 >= SILENT_CALLS {
                 live.is_broken.store(true, Ordering::Relaxed);
             }
             return late("the server did not answer in time");
         };
         match answer {
-            Err(error @ (ServiceError::TransportSend(_) | ServiceError::TransportClosed)) => {
+            Err(ServiceError::TransportSend(error)) => {
                 live.is_broken.store(true, Ordering::Relaxed);
-                unavailable(format!("the connection broke: {}", reason(&error)))
+                unavailable(format!("the connection broke: {}", reason(&*error.error)))
+            }
+            Err(ServiceError::TransportClosed) => {
+                live.is_broken.store(true, Ordering::Relaxed);
+                let said = self.said.quoted().await;
+                unavailable(format!("the server closed the connection{said}"))
             }
             answer => {
-                self.silent.store(0, Ordering::Relaxed);
+                live.silent.store(0, Ordering::Relaxed);
                 self.attempts.store(0, Ordering::Relaxed);
-                end(answer, promised, self.config.result_bytes)
+                end(answer, output_schema, self.config.result_bytes)
             }
         }
     }
@@ -218,7 +252,7 @@ impl Connection {
         let state = Arc::clone(&self.state).lock_owned().await;
         if let Some(live) = &state.live
             && live.is_open()
-            && !self.is_changed.load(Ordering::Relaxed)
+            && !live.is_changed.load(Ordering::Relaxed)
         {
             return Ok(Arc::clone(live));
         }
@@ -228,13 +262,27 @@ impl Connection {
         Ok(live)
     }
 
-    /// Makes the connection, and lists the tools.
+    /// Lists the tools again on an open connection. If there is none, makes one.
     async fn renew(
         self: Arc<Self>,
         mut state: OwnedMutexGuard<State>,
     ) -> Result<(Arc<Live>, Vec<Tool>), String> {
-        // Calls that are under way keep the old connection.
-        state.live = None;
+        if let Some(live) = state.live.take() {
+            if live.is_open()
+                && let Ok(Ok(tools)) = timeout(self.config.connect, live.list()).await
+            {
+                self.compare(&live, &tools);
+                state.live = Some(Arc::clone(&live));
+                return Ok((live, tools));
+            }
+            // Calls that are under way may still be answered.
+            tokio::spawn(async move {
+                while Arc::strong_count(&live) > 1 && live.is_open() {
+                    tokio::time::sleep(FIRST_WAIT).await;
+                }
+                live.end().await;
+            });
+        }
         if let Some(not_before) = state.not_before {
             tokio::time::sleep_until(not_before).await;
         }
@@ -248,9 +296,18 @@ impl Connection {
                 self.config.connect.as_millis()
             ))
         });
-        let (mut live, tools) = made?;
-        self.silent.store(0, Ordering::Relaxed);
-        self.is_changed.store(false, Ordering::Relaxed);
+        let (live, tools) = match made {
+            Ok(made) => made,
+            Err(reason) => return Err(format!("{reason}{}", self.said.quoted().await)),
+        };
+        self.compare(&live, &tools);
+        let live = Arc::new(live);
+        state.live = Some(Arc::clone(&live));
+        Ok((live, tools))
+    }
+
+    /// Compares the tools with those of the beginning.
+    fn compare(&self, live: &Live, tools: &[Tool]) {
         let known = self.known.get_or_init(|| {
             let known = tools
                 .iter()
@@ -261,21 +318,20 @@ impl Connection {
             .iter()
             .map(|tool| (&*tool.name, hash_of_arguments(tool)))
             .collect();
-        let gone = known
+        let gone: BTreeSet<String> = known
             .iter()
-            .filter(|(name, known)| now.get(name.as_str()) != Some(&known.arguments));
-        live.gone = gone.map(|(name, _)| name.clone()).collect();
-        if !live.gone.is_empty() {
-            let gone: Vec<&str> = live.gone.iter().map(String::as_str).collect();
+            .filter(|(name, known)| now.get(name.as_str()) != Some(&known.arguments))
+            .map(|(name, _)| name.clone())
+            .collect();
+        if !gone.is_empty() {
+            let gone: Vec<&str> = gone.iter().map(String::as_str).collect();
             tracing::warn!(
                 server = self.name,
                 tools = gone.join(", "),
                 "an MCP server changed its tools; calls of these end as unavailable"
             );
         }
-        let live = Arc::new(live);
-        state.live = Some(Arc::clone(&live));
-        Ok((live, tools))
+        *live.gone() = gone;
     }
 
     async fn make(&self, protocol: &mut Protocol) -> Result<(Live, Vec<Tool>), String> {
@@ -288,7 +344,7 @@ impl Connection {
             }
             made => made?,
         };
-        match list(live.service.peer()).await {
+        match live.list().await {
             Ok(tools) => Ok((live, tools)),
             Err(reason) => Err(format!("its tools cannot be listed: {reason}")),
         }
@@ -306,31 +362,34 @@ impl Connection {
                 preferred_versions: newer,
             },
         };
+        let is_changed = Arc::default();
         let handler = Handler {
-            is_changed: Arc::clone(&self.is_changed),
+            is_changed: Arc::clone(&is_changed),
         };
         let (service, process) = match &self.way {
             Way::Process => {
-                let (process, pipes) = Process::start(&self.name, &self.config)?;
-                match handler.serve_with_lifecycle(pipes, lifecycle).await {
-                    Ok(service) => (service, Some(process)),
-                    Err(error) => {
-                        return Err(format!("{}{}", reason(&error), process.last_words().await));
-                    }
-                }
+                let (process, pipes) = Process::start(&self.name, &self.config, &self.said)?;
+                let served = handler.serve_with_lifecycle(pipes, lifecycle).await;
+                (
+                    served.map_err(|error| not_connected(&error))?,
+                    Some(process),
+                )
             }
             Way::Web(web) => {
                 let served = handler
                     .serve_with_lifecycle(web.transport(), lifecycle)
                     .await;
-                (served.map_err(|error| reason(&error))?, None)
+                let named = |error| format!("{}: {}", web.url(), not_connected(&error));
+                (served.map_err(named)?, None)
             }
         };
         Ok(Live {
             service,
-            process,
+            process: StdMutex::new(process),
             is_broken: AtomicBool::new(false),
-            gone: BTreeSet::new(),
+            is_changed,
+            silent: AtomicU32::new(0),
+            gone: StdMutex::default(),
         })
     }
 }
@@ -384,7 +443,7 @@ fn unavailable(reason: String) -> CallEnd {
 /// The end of a call that was answered.
 fn end(
     answer: Result<CallToolResponse, ServiceError>,
-    promised: Option<&ToolSchema>,
+    output_schema: Option<&ToolSchema>,
     result_bytes: u64,
 ) -> CallEnd {
     let result = match answer {
@@ -401,7 +460,7 @@ fn end(
         }
         Err(error) => return CallEnd::by_plugin(reason(&error)),
     };
-    if let Some(schema) = promised
+    if let Some(schema) = output_schema
         && result.is_error != Some(true)
     {
         let broken = match &result.structured_content {
@@ -417,6 +476,16 @@ fn end(
     match crate::convert::observation(result) {
         Ok(observation) => CallEnd::from_result(Ok(observation), result_bytes),
         Err(what) => CallEnd::by_plugin(what),
+    }
+}
+
+/// The reason why a connection could not be made, without the names of types.
+fn not_connected(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => reason(&*error.error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_connected(fallback),
+        ClientInitializeError::ConnectionClosed(_) => "the server closed the connection".to_owned(),
+        error => reason(error),
     }
 }
 

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use rlf_plugins::bindings::types;
 use rlf_plugins::manifest::is_valid_name;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, Tool};
+use serde_json::Value;
 
 /// A tool's definition. Its name may be one that tools cannot have here: see [`valid_name`].
 pub(crate) fn definition(tool: &Tool) -> types::ToolDefinition {
@@ -25,7 +26,8 @@ pub(crate) fn definition(tool: &Tool) -> types::ToolDefinition {
         name: tool.name.to_string(),
         description: tool.description.as_deref().unwrap_or_default().to_owned(),
         input_schema: json(&tool.input_schema),
-        output_schema: tool.output_schema.as_ref().map(json),
+        // A promise of the server, checked at the connection. What is shown here may have another form.
+        output_schema: None,
         hints,
         extra: Vec::new(),
     }
@@ -46,8 +48,8 @@ pub(crate) fn valid_name(name: &str) -> Option<String> {
     is_valid_name(&name).then_some(name)
 }
 
-/// What a model reads of an answer. Structured content is shown only if there is nothing else, because servers send it as
-/// text, too.
+/// What a model reads of an answer. Servers send structured content as text, too. If the text is the same JSON value, the
+/// value is shown, and otherwise the text.
 pub(crate) fn observation(result: CallToolResult) -> Result<types::Observation, String> {
     let mut content = Vec::new();
     for block in result.content {
@@ -78,10 +80,19 @@ pub(crate) fn observation(result: CallToolResult) -> Result<types::Observation, 
             _ => return Err("it answered with content of an unknown kind".to_owned()),
         });
     }
-    if content.is_empty()
-        && let Some(value) = result.structured_content
-    {
-        content.push(types::Content::Structured(value.to_string()));
+    if let Some(value) = result.structured_content {
+        match content.as_slice() {
+            [] => content.push(types::Content::Structured(value.to_string())),
+            [types::Content::Text(text)] => {
+                let text = rlf_json::from_str::<Value>(text).ok();
+                // Some servers wrap a value that is no object.
+                let is_same = |text: &Value| *text == value || Some(text) == value.get("result");
+                if let Some(same) = text.filter(is_same) {
+                    content = vec![types::Content::Structured(same.to_string())];
+                }
+            }
+            _ => {}
+        }
     }
     Ok(types::Observation {
         content,

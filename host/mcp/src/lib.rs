@@ -1,10 +1,10 @@
 //! Tools of MCP servers: `[mcp.NAME]` of a configuration.
 //!
-//! Nothing here controls such a server. It is a process with the rights of this one, or a service on the network; it hangs,
-//! dies, says too much, or says today what it did not say yesterday. So every call has a deadline, every answer a limit, and
-//! a connection that broke is made again after a while. The tools are those that the server had at the beginning: a call of
-//! a tool that has changed since then ends as unavailable, because the model was shown another one. A server costs its own
-//! calls only.
+//! Nothing here controls such a server. It is a process with the rights of this one, or a service on the network. It may
+//! hang, die, send too much, or change its tools. So every call has a deadline, and every answer has a size limit. A broken
+//! connection is made again after a wait. The tools are those that the server had at the beginning: a call of a tool that
+//! has changed since then ends as unavailable, because the model saw the old definition. A server that fails affects only
+//! its own calls.
 //!
 //! What a server says of its tools is untrusted text, as that of a plugin is.
 //!
@@ -19,6 +19,7 @@
 //! | connecting, and connecting again | `connection` |
 //! | the thread on which servers are asked | `background` |
 //! | a server that is a process | `process` |
+//! | a server that sends too many messages | `quiet` |
 //! | a server behind a URL | `web` |
 //! | a server's definitions and answers, as those of a plugin | `convert` |
 //!
@@ -49,6 +50,7 @@ mod convert;
 mod error;
 mod mcp_servers;
 mod process;
+mod quiet;
 mod server;
 mod servers;
 mod variables;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rlf_plugins::manifest::is_valid_name;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::config::McpConfig;
+use crate::convert::valid_name;
 use crate::error::McpError;
 
 /// A server of a block. Other hosts have further keys, which mean nothing here.
@@ -61,7 +61,7 @@ pub fn add_mcp_servers(
 /// Reads the text of a block, with or without `mcpServers` (`servers` in some hosts) around it. A name may have any
 /// characters in a block; those that no name may have here become `_`.
 fn read_mcp_servers(text: &str) -> Result<BTreeMap<String, McpConfig>, McpError> {
-    let wrong = |reason: String| McpError::Block(reason);
+    let wrong = McpError::Block;
     let block: Value =
         rlf_json::from_str(text).map_err(|error| wrong(format!("it is not JSON: {error}")))?;
     let servers = ["mcpServers", "servers"]
@@ -79,18 +79,8 @@ fn read_mcp_servers(text: &str) -> Result<BTreeMap<String, McpConfig>, McpError>
                 "server {name:?} speaks the old transport `sse`; ask for its URL for streamable HTTP, and write `\"type\": \"http\"`"
             )));
         }
-        let valid: String = (name.chars().take(64))
-            .map(|c| {
-                if c.is_ascii_alphanumeric() || "_-".contains(c) {
-                    c
-                } else {
-                    '_'
-                }
-            })
-            .collect();
-        if !is_valid_name(&valid) {
-            return Err(wrong(format!("server {name:?}: give it a name")));
-        }
+        let valid = valid_name(name)
+            .ok_or_else(|| wrong(format!("server {name:?}: its name is empty; give it one")))?;
         let config = McpConfig {
             command: entry.command,
             args: entry.args,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rmcp::RoleClient;
@@ -12,6 +12,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use crate::config::{MAX_MESSAGE_BYTES, McpConfig};
+use crate::quiet::Quiet;
 use crate::variables::expand;
 
 /// Variables of this process that every server gets.
@@ -31,16 +32,39 @@ pub(crate) struct Process {
     child: Child,
     /// The group of the process and of all that it starts.
     group: Option<Pid>,
-    /// The last lines of its standard error.
-    said: Arc<Mutex<VecDeque<String>>>,
+}
+
+/// The last lines of a server's standard error.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LastLines(Arc<Mutex<VecDeque<String>>>);
+
+impl LastLines {
+    /// The lines, for the end of a message. Empty if there are none.
+    pub(crate) async fn quoted(&self) -> String {
+        // What a process wrote before it ended may not have been read.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let lines: Vec<String> = self.lock().iter().cloned().collect();
+        if lines.is_empty() {
+            return String::new();
+        }
+        format!("; it wrote: {}", lines.join(" | "))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The ends of a process's pipes.
-pub(crate) type Pipes = AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>;
+pub(crate) type Pipes = Quiet<AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>>;
 
 impl Process {
     /// Starts the program of a configuration.
-    pub(crate) fn start(name: &str, config: &McpConfig) -> Result<(Self, Pipes), String> {
+    pub(crate) fn start(
+        name: &str,
+        config: &McpConfig,
+        said: &LastLines,
+    ) -> Result<(Self, Pipes), String> {
         let program = config.command.as_deref().unwrap_or_default();
         let mut command = Command::new(program);
         command.env_clear();
@@ -72,24 +96,13 @@ impl Process {
         else {
             return Err(format!("`{program}` has no pipes"));
         };
-        let said = Arc::default();
-        tokio::spawn(listen(name.to_owned(), stderr, Arc::clone(&said)));
+        said.lock().clear();
+        tokio::spawn(listen(name.to_owned(), stderr, said.clone()));
         let pipes = AsyncRwTransport::new_client(stdout, stdin)
             .with_max_line_length(MAX_MESSAGE_BYTES as usize);
+        let pipes = Quiet::new(pipes);
         let group = child.id().and_then(|id| Pid::from_raw(id as i32));
-        Ok((Self { child, group, said }, pipes))
-    }
-
-    /// The last lines of its standard error, for a message.
-    pub(crate) async fn last_words(&self) -> String {
-        // What the process wrote before it ended may not have been read.
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.is_empty() {
-            return String::new();
-        }
-        let lines: Vec<&str> = said.iter().map(String::as_str).collect();
-        format!("; it wrote: {}", lines.join(" | "))
+        Ok((Self { child, group }, pipes))
     }
 
     /// Waits until the process has ended. Its input must be closed. A process that does not end is killed.
@@ -117,7 +130,7 @@ impl Drop for Process {
 }
 
 /// Writes the lines of standard error to the log, and keeps the last ones.
-async fn listen(name: String, stderr: ChildStderr, said: Arc<Mutex<VecDeque<String>>>) {
+async fn listen(name: String, stderr: ChildStderr, said: LastLines) {
     let mut lines = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
@@ -135,7 +148,7 @@ async fn listen(name: String, stderr: ChildStderr, said: Arc<Mutex<VecDeque<Stri
             continue;
         }
         tracing::debug!(server = name, text, "an MCP server wrote");
-        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = said.lock();
         if said.len() == KEPT_LINES {
             said.pop_front();
         }

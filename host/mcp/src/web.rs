@@ -66,6 +66,11 @@ impl Web {
         })
     }
 
+    /// The URL.
+    pub(crate) fn url(&self) -> &Url {
+        &self.url
+    }
+
     pub(crate) fn transport(&self) -> StreamableHttpClientTransport<Self> {
         let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str())
             .max_concurrent_requests(self.max_concurrency)
@@ -218,9 +223,15 @@ fn refused(
         .chars()
         .take(200)
         .collect();
-    Err(StreamableHttpError::UnexpectedServerResponse(
-        format!("HTTP status {status}: {begins}").into(),
-    ))
+    let said = match (status, field(response, "location")) {
+        (300..=399, Some(target)) => {
+            let target = rlf_sandbox::safe_text(target.as_bytes());
+            format!("HTTP status {status}: it redirects to {target}; write that URL")
+        }
+        (404, _) => format!("HTTP status {status}: {begins}; is the path of the URL right?"),
+        _ => format!("HTTP status {status}: {begins}"),
+    };
+    Err(StreamableHttpError::UnexpectedServerResponse(said.into()))
 }
 
 fn field(response: &Response, name: &str) -> Option<String> {

@@ -164,6 +164,14 @@ async fn each_end_has_its_fault_and_a_server_that_dies_costs_its_own_calls() {
         "a question to the user is refused, and nothing waits for it"
     );
 
+    let pinged = call(&tools, "ping", json!({})).await;
+    assert_eq!(
+        end(&pinged),
+        LOST,
+        "a server that asks without end loses its connection"
+    );
+    assert_eq!(end(&echo().await), (Ended::Ok, Fault::Model));
+
     let died = call(&tools, "die", json!({})).await;
     assert_eq!(end(&died), LOST);
     assert_eq!(
@@ -175,7 +183,7 @@ async fn each_end_has_its_fault_and_a_server_that_dies_costs_its_own_calls() {
         "it might have had an effect"
     );
     assert_eq!(end(&echo().await), (Ended::Ok, Fault::Model));
-    assert_eq!(bad.notes("started").len(), 2);
+    assert_eq!(bad.notes("started").len(), 3);
     let died = call(&tools, "die_twice", json!({})).await;
     assert_eq!(end(&died), LOST);
     assert_eq!(

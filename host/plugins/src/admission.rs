@@ -48,6 +48,8 @@ pub(crate) fn admit(
         grants.http = None;
         grants.tools.clear();
         grants.execute.clear();
+        grants.models.clear();
+        grants.programs.tools.clear();
         grants.data.clear();
         grants.files = None;
         grants.unsandboxed_host_directory = None;

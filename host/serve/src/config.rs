@@ -52,8 +52,7 @@ pub struct ServeConfig {
     pub queue: Duration,
     /// Number of connections at once. Further ones wait to be accepted. Default: 1,024.
     pub max_connections: usize,
-    /// Number of sessions of environments, and again number of MCP clients with a session. Further ones are refused.
-    /// Default: 1,000.
+    /// Maximum number of open environment sessions; also the maximum number of MCP sessions. Default: 1,000.
     pub max_sessions: usize,
     /// Time after which a session that nobody uses is closed. Key `session_ms`, default 600,000 ms.
     #[serde(rename = "session_ms", with = "milliseconds")]

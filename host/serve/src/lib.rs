@@ -9,8 +9,8 @@
 //! out of the sandbox only if the operator names it.
 //!
 //! The crate must not know how programs are confined, how plugins are loaded, or anything of training. Interpreters,
-//! tools, rewards and environments come from `rlf-interpreters`, `rlf-tools`, `rlf-rewards` and `rlf-environments`. Nothing
-//! is kept between requests but sessions of MCP clients and of environments, so any number of services can run side by side.
+//! tools, rewards and environments come from `rlf-interpreters`, `rlf-tools`, `rlf-rewards` and `rlf-environments`. Only
+//! sessions of MCP clients and of environments are kept between requests. Any number of services can run side by side.
 //!
 //! | looking for | module |
 //! |---|---|

@@ -78,13 +78,11 @@ impl Handler {
         let service = &*self.service;
         let arguments = request.arguments.unwrap_or_default();
         let mut wait = service.wait();
-        let place = service.call_place(&mut wait).await;
-        let _place = place.map_err(|refusal| ErrorData::internal_error(refusal.reason(), None))?;
         let began = Instant::now();
         let id = service.request_id(None);
         let name = request.name.into_owned();
         let result = if environments::is_tool(&name, &service.exposure.environments) {
-            environments::call(service, &name, arguments, &id, seed).await
+            environments::call(service, &name, arguments, &id, seed, &mut wait).await
         } else if service.exposure.tools.contains(&name) {
             let context = TurnContext {
                 trajectory_id: id.clone(),
@@ -92,10 +90,14 @@ impl Handler {
                 seed,
             };
             let call = ToolCall {
-                call_id: format!("{id}/0/0"),
+                // The call's randomness depends on it, and the same call gives the same answer.
+                call_id: "mcp/0/0".to_owned(),
                 name: name.clone(),
                 arguments: Value::Object(arguments),
             };
+            let place = service.call_place(&mut wait).await;
+            let _place =
+                place.map_err(|refusal| ErrorData::internal_error(refusal.reason(), None))?;
             let outcome: Option<CallOutcome> =
                 service.tools.invoke(vec![call], &context).await.pop();
             outcome.map_or_else(
@@ -205,8 +207,9 @@ impl ServerHandler for Handler {
                     let Some(token) = token.clone() else { continue };
                     let seconds = began.elapsed().as_secs_f64();
                     let progress = ProgressNotificationParam::new(token, seconds).with_message("running");
-                    // A client that does not listen misses nothing.
-                    _ = context.peer.notify_progress(progress).await;
+                    let peer = context.peer.clone();
+                    // A client that does not listen misses nothing, and nothing waits for it.
+                    tokio::spawn(async move { _ = peer.notify_progress(progress).await });
                 }
             }
         }

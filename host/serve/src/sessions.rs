@@ -1,7 +1,7 @@
 //! Sessions of environments that clients hold between requests, by names that nobody can guess.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rlf_environments::environments::{Environments, OpenError};
@@ -82,14 +82,7 @@ impl Sessions {
     }
 
     fn reserve(&self, name: &str) -> Result<(), SessionRefusal> {
-        let mut open = self.lock();
-        let idle = self.idle;
-        // A session that is in use is held elsewhere, too.
-        open.retain(|_, held| {
-            let in_use =
-                (held.session.as_ref()).is_none_or(|session| Arc::strong_count(session) > 1);
-            in_use || held.used.elapsed() < idle
-        });
+        let mut open = self.current();
         if open.len() >= self.most {
             return Err(SessionRefusal::Full(self.most));
         }
@@ -104,28 +97,42 @@ impl Sessions {
         Ok(())
     }
 
-    /// The session of a name.
+    /// The session of a name. It counts as used until it is given back, and for the idle time after that.
     pub(crate) fn get(&self, name: &str) -> Result<Arc<Mutex<EnvironmentSession>>, SessionRefusal> {
-        let mut open = self.lock();
-        let idle = self.idle;
-        let held = open.get_mut(name).filter(|held| held.used.elapsed() < idle);
+        let mut open = self.current();
         let Some(Held {
             session: Some(session),
             used,
-        }) = held
+        }) = open.get_mut(name)
         else {
-            return Err(SessionRefusal::None(idle));
+            return Err(SessionRefusal::None(self.idle));
         };
         *used = Instant::now();
         Ok(Arc::clone(session))
     }
 
-    /// Closes a session. Returns false if there is none of this name.
-    pub(crate) fn close(&self, name: &str) -> bool {
-        self.lock().remove(name).is_some()
+    /// The sessions, without those that nobody has used for too long.
+    fn current(&self) -> MutexGuard<'_, HashMap<String, Held>> {
+        let mut open = self.lock();
+        let (now, idle) = (Instant::now(), self.idle);
+        open.retain(|_, held| {
+            // A session that is in use is held elsewhere, too.
+            let in_use =
+                (held.session.as_ref()).is_none_or(|session| Arc::strong_count(session) > 1);
+            if in_use {
+                held.used = now;
+            }
+            now.duration_since(held.used) < idle
+        });
+        open
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Held>> {
+    /// Closes a session. Returns false if there is none of this name.
+    pub(crate) fn close(&self, name: &str) -> bool {
+        self.current().remove(name).is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Held>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -106,6 +106,8 @@ pub(crate) async fn call(
     let mut wait = service.wait();
     let body = Body::read(request, &service, &mut wait).await?;
     let (request, _room) = body.parse::<ToolRequest>()?;
+    // The call's randomness depends on its id, and the same request gives the same answer.
+    let call_id = format!("{}/0/0", request.trajectory_id.as_deref().unwrap_or("call"));
     let trajectory_id = request.trajectory_id.unwrap_or(id);
     let context = TurnContext {
         turn: 0,
@@ -113,7 +115,7 @@ pub(crate) async fn call(
         trajectory_id,
     };
     let call = ToolCall {
-        call_id: format!("{}/0/0", context.trajectory_id),
+        call_id,
         name: name.clone(),
         arguments: Value::Object(request.arguments),
     };

@@ -1,7 +1,7 @@
 //! The tools of all plugins in one namespace. Calls are validated, run side by side and answered in call order. Every
 //! call ends in one row of the table in docs/architecture.md, "How calls end".
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -12,7 +12,7 @@ use rlf_interpreters::interpreter::Interpreter;
 use rlf_plugins::arguments::canonical_json;
 use rlf_plugins::counters::{CallCounters, CallCounts, Unhealthy};
 use rlf_plugins::gates::{LanguageModel, LanguageModels, NestedCalls, Nesting, ProgramRunner};
-use rlf_plugins::manifest::PluginKind;
+use rlf_plugins::manifest::{GateName, PluginKind};
 use rlf_plugins::outcome::{CallEnd, bytes, invalid_arguments};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::registry::Registry;
@@ -126,6 +126,20 @@ pub enum ToolError {
         /// The plugin or server that has the name.
         other: String,
     },
+    /// Programs may call a tool that runs programs.
+    #[error(
+        "[plugins.{plugin}] `programs.tools`: `{tool}` runs programs, and would wait for a place that the program which calls it \
+         has; leave it out"
+    )]
+    RunsPrograms {
+        /// The interpreter.
+        plugin: String,
+        /// The tool.
+        tool: String,
+    },
+    /// A server has the name of a plugin.
+    #[error("[mcp.{0}] has the name of a plugin; give it another one")]
+    SameName(String),
     /// The number is not a share.
     #[error("`tools.max_trap_share` = {0}: write a share from 0 to 1")]
     TrapShare(f64),
@@ -226,6 +240,11 @@ impl ToolManager {
                 });
             }
         }
+        for server in &outside.servers {
+            if registry.plugin(server.name()).is_some() {
+                return Err(ToolError::SameName(server.name().to_owned()));
+            }
+        }
         let mut by_name = HashMap::new();
         for (index, tool) in tools.iter().enumerate() {
             // Two plugins never offer the same name: the registry refuses such tools.
@@ -260,10 +279,38 @@ impl ToolManager {
                 plugin: plugin.name().to_owned(),
                 error: Box::new(error),
             })?;
+            for tool in &plugin.grants().programs.tools {
+                if manager.runs_programs(tool, &mut BTreeSet::new()) {
+                    return Err(ToolError::RunsPrograms {
+                        plugin: plugin.name().to_owned(),
+                        tool: tool.clone(),
+                    });
+                }
+            }
             manager.check_execute(plugin)?;
             manager.check_models(plugin)?;
         }
         Ok(manager)
+    }
+
+    /// True if a tool runs programs, by itself or by the tools that it may call.
+    fn runs_programs(&self, name: &str, seen: &mut BTreeSet<String>) -> bool {
+        let Some(index) = self.inner.by_name.get(name) else {
+            return false;
+        };
+        let Owner::Plugin(PluginTool { plugin, .. }) = &self.inner.tools[*index].owner else {
+            return false;
+        };
+        if plugin.kind() == PluginKind::Interpreter
+            || plugin.grants().gates.contains(&GateName::Execute)
+        {
+            return true;
+        }
+        seen.insert(name.to_owned())
+            && plugin
+                .open_tools()
+                .iter()
+                .any(|tool| self.runs_programs(tool, seen))
     }
 
     /// Checks that the interpreters in the plugin's grants exist.

@@ -151,6 +151,19 @@ fn grants_that_make_no_sense_are_refused() {
     ];
     host.plugin(call)
         .refused_with(&["`programs.tools` are for programs in Python"]);
+    let call = [
+        "call",
+        "python",
+        "python",
+        "{\"code\": \"1\"}",
+        "--config",
+        file,
+    ];
+    fs::write(file, OPEN.replace("calculate", "python")).expect("can be written");
+    host.plugin(call).refused_with(&["`python` runs programs"]);
+    fs::write(file, OPEN.replace("calculate", "class")).expect("can be written");
+    host.plugin(call)
+        .refused_with(&["no function in Python can be called `class`"]);
     fs::write(file, OPEN.replace("calculate", "calculat")).expect("can be written");
     let call = [
         "call",

@@ -113,6 +113,15 @@ fn a_client_finds_the_tools_and_how_each_call_ended() {
     );
     let program = session.call("javascript", &json!({"code": "console.log(6 * 7)"}));
     assert_eq!(text(&program).trim(), "42");
+    // The same call with the same seed gives the same answer.
+    let draw = |seed: u32| {
+        let arguments = json!({"code": "console.log(Math.random())"});
+        let call =
+            json!({"name": "javascript", "arguments": arguments, "_meta": {"rlf-host/seed": seed}});
+        text(&session.ask(1, "tools/call", &call)).to_owned()
+    };
+    assert_eq!(draw(7), draw(7));
+    assert_ne!(draw(7), draw(8));
     let unknown = session.call("calculat", &json!({}));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
 

@@ -52,6 +52,9 @@ fn over_http(options: &ServeHttp) -> anyhow::Result<ExitCode> {
     let served = runtime.block_on(async {
         let server = Server::bind(config, loaded.offer(&operator)).await?;
         announce(&server);
+        for name in operator.servers_left_out(&loaded.tools) {
+            say!("  withheld     mcp.{name}: it leads to a server outside of the sandbox (--allow {name})");
+        }
         let stopping = |under_way| {
             eprintln!("stopping: {under_way} requests are under way and will be answered; press Ctrl-C again to stop at once");
         };

@@ -161,11 +161,13 @@ fn a_changed_component_loses_what_it_was_given_until_the_pin_is_renewed() {
     );
     // A plugin that needs nothing still loads, with nothing granted.
     let pinned = grants(&format!(
-        "hash = \"{old}\"\ngrants = [\"model\"]\nfiles.bytes = 1\nunsandboxed_host_directory = \"x\""
+        "hash = \"{old}\"\ngrants = [\"model\"]\nfiles.bytes = 1\nunsandboxed_host_directory = \"x\"\n\
+         programs.tools = [\"search\"]"
     ));
     let admitted = admit("p", &manifest(""), &pinned, &tool(&[])).unwrap();
     assert!(admitted.grants.gates.is_empty());
     assert_eq!(admitted.grants.files, None);
+    assert!(admitted.grants.programs.tools.is_empty());
     assert_eq!(admitted.grants.unsandboxed_host_directory, None);
     assert!(admitted.notices[0].starts_with("the component changed"));
 }

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{CallOutcome, NestedCall, ToolCall, ToolDefinition};
 use rlf_endpoint::{ChatMessage, Completion, Ledger, Sampling};
 use rlf_sandbox::{BoxFuture, Caller, Stopped};
@@ -14,6 +13,7 @@ use serde_json::Value;
 
 use crate::bindings::code::{Compiled, Exception, Program, Report};
 use crate::bindings::types::Error;
+use crate::convert::{observation_bytes, observation_to_guest};
 use crate::turn::TurnContext;
 
 /// The tools, interpreters and models that a plugin can reach from inside a call, by the names in its grants. `rlf-tools`
@@ -106,13 +106,14 @@ pub struct Nesting {
 #[derive(Debug, Default)]
 struct CallRecord {
     calls: Vec<NestedCall>,
-    /// Bytes of what they showed.
-    shown: usize,
+    /// Bytes of their arguments, and of what they showed.
+    bytes: usize,
 }
 
 /// Maximum number of calls of one program that are recorded. Further ones are made and not recorded.
 const RECORDED_CALLS: usize = 1_000;
-/// Maximum size of what the recorded calls of one program show, in bytes. Of further ones, the record has no observation.
+/// Maximum size of the arguments and observations of the recorded calls of one program, in bytes. Of further ones, the record
+/// has neither.
 const RECORDED_BYTES: usize = 1 << 20;
 
 /// The account that is charged besides a call: of its trajectory, or of the group of trajectories that it grades.
@@ -173,18 +174,22 @@ impl Nesting {
     }
 
     /// Records a call.
-    pub(super) fn note(&self, arguments: Value, mut outcome: CallOutcome) {
+    pub(super) fn note(&self, mut arguments: Value, mut outcome: CallOutcome) {
         let Some(record) = &self.record else { return };
         let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
         if record.calls.len() >= RECORDED_CALLS {
             return;
         }
-        let shown = outcome.observation.as_ref();
-        let shown = shown.map_or(0, |shown| plain_text(&shown.content).len());
-        if record.shown + shown > RECORDED_BYTES {
+        let observation = outcome.observation.as_ref();
+        let shown = observation.map_or(0, |observation| {
+            observation_bytes(&observation_to_guest(observation))
+        });
+        let bytes = shown + arguments.to_string().len();
+        if record.bytes + bytes > RECORDED_BYTES {
             outcome.observation = None;
+            arguments = Value::Null;
         } else {
-            record.shown += shown;
+            record.bytes += bytes;
         }
         record.calls.push(NestedCall { arguments, outcome });
     }

@@ -15,7 +15,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit};
+use tokio::time::timeout;
+
 use super::convert::answer;
+use crate::queue::WaitBudget;
 use crate::service::Service;
 use crate::sessions::SessionRefusal;
 
@@ -142,12 +146,13 @@ pub(super) async fn call(
     arguments: JsonObject,
     id: &str,
     seed: u64,
+    wait: &mut WaitBudget,
 ) -> Result<CallToolResult, ErrorData> {
     let acted = match name {
-        OPEN => open(service, parse(arguments), seed).await,
-        CALL => call_tool(service, parse(arguments), id).await,
-        SAY => say(service, parse(arguments), id).await,
-        VERIFY => verify(service, parse(arguments)).await,
+        OPEN => open(service, parse(arguments), seed, wait).await,
+        CALL => call_tool(service, parse(arguments), id, wait).await,
+        SAY => say(service, parse(arguments), id, wait).await,
+        VERIFY => verify(service, parse(arguments), wait).await,
         _ => close(service, parse(arguments)),
     };
     acted.or_else(|stop| match stop {
@@ -161,9 +166,9 @@ pub(super) async fn call(
 
 /// The reason why a tool has no result.
 enum Stop {
-    /// The caller is to blame, and reads it.
+    /// The caller's mistake. The caller reads the text.
     Wrong(String),
-    /// The machine is to blame.
+    /// An infrastructure failure.
     Unavailable(String),
     Error(ErrorData),
 }
@@ -206,6 +211,7 @@ async fn open(
     service: &Service,
     arguments: Result<Open, Stop>,
     seed: u64,
+    wait: &mut WaitBudget,
 ) -> Result<CallToolResult, Stop> {
     let Open {
         environment,
@@ -225,6 +231,7 @@ async fn open(
         )));
     }
     let setup = Value::Object(setup);
+    let _place = place(service, wait).await?;
     let (name, session) = service
         .sessions
         .open(&environment, &setup, own.unwrap_or(seed))
@@ -236,6 +243,20 @@ async fn open(
     Ok(structured(
         json!({"session": name, "messages": messages, "tools": tools(&session)}),
     ))
+}
+
+/// Waits until the calls of the session before this one have ended. They keep no place from other calls meanwhile.
+async fn locked<'a>(
+    service: &Service,
+    session: &'a Mutex<EnvironmentSession>,
+) -> Result<MutexGuard<'a, EnvironmentSession>, Stop> {
+    let locked = timeout(service.config.queue, session.lock()).await;
+    locked.map_err(|_| Stop::Unavailable("too many calls of this session are under way".to_owned()))
+}
+
+async fn place(service: &Service, wait: &mut WaitBudget) -> Result<OwnedSemaphorePermit, Stop> {
+    let place = service.call_place(wait).await;
+    place.map_err(|refusal| Stop::Unavailable(refusal.reason()))
 }
 
 fn tools(session: &EnvironmentSession) -> Vec<Value> {
@@ -257,6 +278,7 @@ async fn call_tool(
     service: &Service,
     arguments: Result<Call, Stop>,
     id: &str,
+    wait: &mut WaitBudget,
 ) -> Result<CallToolResult, Stop> {
     let Call {
         session,
@@ -264,7 +286,8 @@ async fn call_tool(
         arguments,
     } = arguments?;
     let session = service.sessions.get(&session)?;
-    let mut session = session.lock().await;
+    let mut session = locked(service, &session).await?;
+    let _place = place(service, wait).await?;
     let call = ToolCall {
         call_id: format!("{id}/0/0"),
         name: tool,
@@ -294,10 +317,12 @@ async fn say(
     service: &Service,
     arguments: Result<Say, Stop>,
     id: &str,
+    wait: &mut WaitBudget,
 ) -> Result<CallToolResult, Stop> {
     let Say { session, text } = arguments?;
     let session = service.sessions.get(&session)?;
-    let mut session = session.lock().await;
+    let mut session = locked(service, &session).await?;
+    let _place = place(service, wait).await?;
     let (reply, feedback) = session.say(&text, &context(id)).await?;
     let reply = match reply {
         Reply::Said(content) => Some(plain_text(&content)),
@@ -313,6 +338,7 @@ async fn say(
 async fn verify(
     service: &Service,
     arguments: Result<Verify, Stop>,
+    wait: &mut WaitBudget,
 ) -> Result<CallToolResult, Stop> {
     let Verify {
         session,
@@ -320,7 +346,8 @@ async fn verify(
         answer,
     } = arguments?;
     let session = service.sessions.get(&session)?;
-    let session = session.lock().await;
+    let session = locked(service, &session).await?;
+    let _place = place(service, wait).await?;
     let verdict = session.verify(answer.as_deref(), &reference).await?;
     Ok(structured(json!({
         "success": verdict.success,

@@ -10,6 +10,8 @@ use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 
+use serde::Deserialize;
+
 use crate::answer::Refusal;
 use crate::body::Body;
 use crate::mcp::Handler;
@@ -61,9 +63,38 @@ impl Mcp {
     }
 
     async fn checked(&self, request: Request) -> Result<Response, Refusal> {
+        let (mut head, body) = request.into_parts();
+        let mut wait = self.service.wait();
+        let method = head.method.clone();
+        let mut bytes = Vec::new();
+        if method == Method::POST {
+            let request = Request::from_parts(head.clone(), body);
+            let body = Body::read(request, &self.service, &mut wait).await?;
+            let (read, room) = body.into_parts();
+            bytes = read;
+            // The protocol keeps it with the message, and so as long as a call has the arguments.
+            head.extensions.insert(Arc::new(room));
+            self.check_places(&bytes).await?;
+        }
+        let request = http::Request::from_parts(head, Full::new(bytes::Bytes::from(bytes)));
+        let mut response = self.protocol.handle(request).await;
+        // Some clients take a session for not ended with any other status.
+        if method == Method::DELETE && response.status() == StatusCode::ACCEPTED {
+            *response.status_mut() = StatusCode::OK;
+        }
+        Ok(response.map(axum::body::Body::new))
+    }
+
+    /// Refuses a client that asks for a session when there are no more.
+    async fn check_places(&self, body: &[u8]) -> Result<(), Refusal> {
+        #[derive(Deserialize)]
+        struct Message {
+            method: String,
+        }
         let most = self.service.config.max_sessions;
-        let is_new = !request.headers().contains_key("mcp-session-id");
-        if is_new && self.clients.sessions.read().await.len() >= most {
+        let message: Option<Message> = serde_json::from_slice(body).ok();
+        let begins = message.is_some_and(|message| message.method == "initialize");
+        if begins && self.clients.sessions.read().await.len() >= most {
             return Err(Refusal::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 format!(
@@ -71,22 +102,6 @@ impl Mcp {
                 ),
             ));
         }
-        let (head, body) = request.into_parts();
-        let mut wait = self.service.wait();
-        let (bytes, _room) = if head.method == Method::POST {
-            let request = Request::from_parts(head.clone(), body);
-            let (bytes, room) = Body::read(request, &self.service, &mut wait)
-                .await?
-                .into_parts();
-            (bytes, Some(room))
-        } else {
-            (Vec::new(), None)
-        };
-        let request = http::Request::from_parts(head, Full::new(bytes::Bytes::from(bytes)));
-        Ok(self
-            .protocol
-            .handle(request)
-            .await
-            .map(axum::body::Body::new))
+        Ok(())
     }
 }

@@ -72,7 +72,7 @@ def result(answer):
     if "error" in answer:
         raise ToolError(f"{answer['error']['kind']}: {answer['error']['message']}")
     content = (answer["observation"] or {"content": ()})["content"]
-    text = "".join(part["text"] for part in content if "text" in part)
+    text = "".join(part["text"] if "text" in part else f"[{part['media_type']}]" for part in content if "structured" not in part)
     if answer["ended"] != "ok":
         raise ToolError(text or answer["ended"])
     values = [part["structured"] for part in content if "structured" in part]
