@@ -136,10 +136,21 @@ mod tests {
     #[test]
     fn an_answer_is_shown_once() {
         let seen = |answer: serde_json::Value| observation(serde_json::from_value(answer).unwrap());
-        let both =
-            seen(json!({"content": [{"type": "text", "text": "{}"}], "structuredContent": {}}))
-                .unwrap();
-        assert!(matches!(both.content.as_slice(), [types::Content::Text(text)] if text == "{}"));
+        let both = |text: &str, value: serde_json::Value| {
+            let text = json!({"type": "text", "text": text});
+            let seen = seen(json!({"content": [text], "structuredContent": value}));
+            seen.unwrap().content
+        };
+        let value = both("{ \"a\": 1 }", json!({"a": 1}));
+        assert!(
+            matches!(value.as_slice(), [types::Content::Structured(json)] if json == r#"{"a":1}"#)
+        );
+        let wrapped = both("[1, 2]", json!({"result": [1, 2]}));
+        assert!(
+            matches!(wrapped.as_slice(), [types::Content::Structured(json)] if json == "[1,2]")
+        );
+        let other = both("hello", json!({"result": "hello"}));
+        assert!(matches!(other.as_slice(), [types::Content::Text(text)] if text == "hello"));
         let alone =
             seen(json!({"content": [], "structuredContent": {"a": 1}, "isError": true})).unwrap();
         assert!(
