@@ -71,7 +71,7 @@ fn function_names(tools: &[String]) -> Vec<String> {
 
 /// Refuses tools that Python programs cannot import by their names.
 pub(crate) fn check_function_names(tools: &[String]) -> Result<(), String> {
-    /// What no function can be called, and the module's own name.
+    /// Keywords of Python, and the names that the module has itself.
     const RESERVED: [&str; 37] = [
         "False",
         "None",

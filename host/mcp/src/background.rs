@@ -1,6 +1,6 @@
 //! The thread on which servers are asked.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -15,7 +15,7 @@ use crate::error::McpError;
 pub(crate) struct Background {
     handle: Handle,
     /// Taken when it is dropped.
-    runtime: Mutex<Option<Runtime>>,
+    runtime: Option<Runtime>,
     connections: Vec<Arc<Connection>>,
 }
 
@@ -29,7 +29,7 @@ impl Background {
             .map_err(|error| McpError::Thread(error.to_string()))?;
         Ok(Self {
             handle: runtime.handle().clone(),
-            runtime: Mutex::new(Some(runtime)),
+            runtime: Some(runtime),
             connections,
         })
     }
@@ -70,12 +70,9 @@ impl<T> Drop for AbortOnDrop<T> {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        let runtime = self
-            .runtime
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let Some(runtime) = runtime else { return };
+        let Some(runtime) = self.runtime.take() else {
+            return;
+        };
         let connections = std::mem::take(&mut self.connections);
         // No runtime may be dropped where futures run, so a thread of its own does it.
         let closing = std::thread::Builder::new()

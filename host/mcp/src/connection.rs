@@ -141,7 +141,7 @@ impl Live {
     }
 }
 
-/// What the server said at the beginning.
+/// Name and tools of a server, as it gave them at the beginning.
 pub(crate) struct Introduction {
     /// Name and version of the server.
     pub(crate) server: String,
@@ -275,9 +275,10 @@ impl Connection {
                 state.live = Some(Arc::clone(&live));
                 return Ok((live, tools));
             }
-            // Calls that are under way may still be answered.
+            // Calls that are under way may still be answered. Each of them ends at its deadline.
             tokio::spawn(async move {
-                while Arc::strong_count(&live) > 1 && live.is_open() {
+                let peer = live.service.peer();
+                while Arc::strong_count(&live) > 1 && !peer.is_transport_closed() {
                     tokio::time::sleep(FIRST_WAIT).await;
                 }
                 live.end().await;

@@ -48,7 +48,7 @@ pub(crate) fn valid_name(name: &str) -> Option<String> {
     is_valid_name(&name).then_some(name)
 }
 
-/// What a model reads of an answer. Servers send structured content as text, too. If the text is the same JSON value, the
+/// The observation of an answer. Servers send structured content as text, too. If the text is the same JSON value, the
 /// value is shown, and otherwise the text.
 pub(crate) fn observation(result: CallToolResult) -> Result<types::Observation, String> {
     let mut content = Vec::new();

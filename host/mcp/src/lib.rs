@@ -6,7 +6,7 @@
 //! has changed since then ends as unavailable, because the model saw the old definition. A server that fails affects only
 //! its own calls.
 //!
-//! What a server says of its tools is untrusted text, as that of a plugin is.
+//! Names and descriptions of a server's tools are untrusted text, like those of plugins.
 //!
 //! It must not know models, tasks, rewards or training.
 //!

@@ -21,7 +21,7 @@ use crate::protocol::LANGUAGES;
 use crate::queue::{Backlog, BacklogShare, Queue, WaitBudget};
 use crate::sessions::Sessions;
 
-/// What is served.
+/// The plugins that a service serves, with their tools and environments.
 #[derive(Debug)]
 pub struct Offer<'a> {
     /// The plugins.

@@ -170,7 +170,7 @@ impl ToolError {
     }
 }
 
-/// What tools can reach outside of the sandbox: models that plugins may ask, and servers with tools of their own.
+/// Models that plugins may ask, and servers with tools of their own: all that is outside of the sandbox.
 #[derive(Debug, Clone, Default)]
 pub struct Outside {
     /// The models.

@@ -150,35 +150,42 @@ fn a_call_that_is_cancelled_gives_back_its_guest() {
     let config = "[serve]\nmax_calls = 1\n[plugins.toy]\nprograms.time_ms = 100_000\nprograms.deadline_ms = 100_000\n";
     let service = Service::start(&Host::with_test_plugins(), config, &[]);
     let session = Session::open(&service);
-    let (client, id) = (*service, session.id.clone());
-    let looping = thread::spawn(move || {
-        let looping = json!({"name": "toy", "arguments": {"code": "loop"}});
-        post(&client, Some(&id), &request(7, "tools/call", &looping))
-    });
+    let looping: Vec<_> = [7, 8]
+        .map(|number| {
+            let (client, id) = (*service, session.id.clone());
+            thread::spawn(move || {
+                let looping = json!({"name": "toy", "arguments": {"code": "loop"}});
+                post(&client, Some(&id), &request(number, "tools/call", &looping))
+            })
+        })
+        .into();
+    // One of the two has the only place, and the other waits for it.
     let waits = || {
         let text = service.get("/metrics").body;
         let mut lines = text.lines();
-        lines.any(|line| line.starts_with("rlf_serve_requests_under_way") && line.ends_with(" 2"))
+        lines.any(|line| line.starts_with("rlf_serve_requests_waiting") && line.ends_with(" 1"))
     };
     let until = Instant::now() + Duration::from_secs(30);
-    while !waits() && Instant::now() < until {
-        thread::sleep(Duration::from_millis(20));
+    while !waits() {
+        assert!(Instant::now() < until, "no call waits");
+        thread::yield_now();
     }
-    thread::sleep(Duration::from_millis(200));
-    session.tell("notifications/cancelled", &json!({"requestId": 7}));
-    // The only place is free again, long before the program's time is up.
-    let began = Instant::now();
+    for number in [7, 8] {
+        session.tell("notifications/cancelled", &json!({"requestId": number}));
+    }
+    // The place is free, long before a loop would be stopped. A call that waits longer than 15 s gets none.
     let next = session.call("toy", &json!({"code": "print done"}));
     assert!(text(&next).contains("done"), "{next}");
-    assert!(began.elapsed() < Duration::from_secs(15));
     drop(session);
     drop(service);
-    _ = looping.join();
+    for thread in looping {
+        _ = thread.join();
+    }
 }
 
 #[test]
-fn an_environment_is_played_in_a_session_that_ends_when_nobody_uses_it() {
-    let config = "[serve]\nmax_sessions = 2\nsession_ms = 2_000\n";
+fn an_environment_is_played_in_sessions_of_their_own() {
+    let config = "[serve]\nmax_sessions = 2\n";
     let service = Service::start(&Host::with_test_plugins(), config, &[]);
     let session = Session::open(&service);
     let open = || session.call("open_environment", &json!({"environment": "counter"}));
@@ -218,14 +225,23 @@ fn an_environment_is_played_in_a_session_that_ends_when_nobody_uses_it() {
         verdict["result"]["structuredContent"]["success"].is_boolean(),
         "{verdict}"
     );
-    thread::sleep(Duration::from_millis(2_500));
-    // The client's own session has ended, too.
-    let session = Session::open(&service);
-    let call = json!({"session": name, "tool": "add", "arguments": {"by": 3}});
-    let late = session.call("call_environment", &call);
-    assert!(text(&late).contains("no such session"), "{late}");
     let wrong = session.call("open_environment", &json!({"environment": "conuter"}));
     assert!(text(&wrong).contains("there are: counter"), "{wrong}");
+}
+
+#[test]
+fn a_session_that_nobody_uses_ends() {
+    let config = "[serve]\nsession_ms = 3_000\n";
+    let service = Service::start(&Host::with_test_plugins(), config, &[]);
+    let open = json!({"environment": "counter"});
+    let opened = Session::open(&service).call("open_environment", &open);
+    let name = &opened["result"]["structuredContent"]["session"];
+    // Time is what this is about.
+    thread::sleep(Duration::from_millis(3_500));
+    // The client's own session has ended, too.
+    let call = json!({"session": name, "tool": "add", "arguments": {"by": 3}});
+    let late = Session::open(&service).call("call_environment", &call);
+    assert!(text(&late).contains("no such session"), "{late}");
 }
 
 /// `[mcp.remote]`: `rlf-host serve mcp` with a configuration.

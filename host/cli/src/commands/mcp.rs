@@ -67,7 +67,7 @@ fn list(servers: &[std::sync::Arc<dyn ToolServer>], as_json: bool) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a tool says of repeated calls. Calls of other tools are never made again.
+/// A mark for tools that say that a call may be repeated. Calls of other tools are never repeated.
 fn promises(hints: Hints) -> &'static str {
     match (hints.read_only, hints.idempotent) {
         (true, _) => "  [read-only]",
