@@ -11,14 +11,27 @@ use crate::servers::Servers;
 /// Calls of one episode.
 const CALLS: u64 = 8;
 
-/// One episode for each scenario of each specification.
+/// Maximum number of episodes. They are played when the plugin is loaded, in one call.
+const MAX_EPISODES: usize = 256;
+
+/// One episode for each scenario of each specification. If these are more than [`MAX_EPISODES`], as many at equal
+/// distances.
 pub(crate) fn all(servers: &Servers) -> Vec<Scenario> {
     let scenarios = servers.programs.iter().flat_map(|(name, program)| {
         let scenarios = program.specification().scenarios.iter();
-        let sizes = scenarios.map(|scenario| scenario.size);
-        sizes.filter_map(move |size| episode(name, program, size))
+        scenarios.map(move |scenario| (name, program, scenario.size))
     });
-    scenarios.collect()
+    let scenarios: Vec<_> = scenarios.collect();
+    let played = spread(&scenarios, MAX_EPISODES);
+    played
+        .filter_map(|(name, program, size)| episode(name, program, *size))
+        .collect()
+}
+
+/// At most `most` of the items, at equal distances.
+pub(crate) fn spread<T>(items: &[T], most: usize) -> impl Iterator<Item = &T> {
+    let kept = items.len().min(most);
+    (0..kept).map(move |index| &items[index * items.len() / kept])
 }
 
 fn episode(name: &str, program: &Program, size: Size) -> Option<Scenario> {

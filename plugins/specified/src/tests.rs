@@ -4,6 +4,7 @@ use rlf_plugin::serde_json::{Value, json};
 use rlf_plugin::testing;
 
 use crate::Plugin;
+use crate::scenarios::spread;
 
 fn bind() {
     for name in ["LendingLibrary", "Clinic", "Warehouse"] {
@@ -21,6 +22,14 @@ fn bind() {
 fn the_scenarios_keep_the_promises() {
     bind();
     testing::check_scenarios::<Plugin>().unwrap();
+}
+
+#[test]
+fn many_scenarios_are_played_at_equal_distances() {
+    let kept = |items: &[u32], most| spread(items, most).copied().collect::<Vec<_>>();
+    assert_eq!(kept(&[1, 2, 3], 3), [1, 2, 3]);
+    assert_eq!(kept(&[1, 2, 3, 4, 5], 2), [1, 3]);
+    assert!(kept(&[], 2).is_empty());
 }
 
 #[test]
