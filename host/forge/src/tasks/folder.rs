@@ -147,12 +147,33 @@ impl Folder {
         self.0.join("rejected.jsonl")
     }
 
-    /// Deletes the files of a stage and of all after it.
+    /// Deletes the files of a stage and of all after it, and the rows that were written from them.
     pub fn forget(&self, from: Stage) -> Result<(), FileError> {
         let stages = Stage::ALL.into_iter().filter(|stage| *stage >= from);
         let files = stages.map(|stage| self.stage(stage));
         for file in files.chain([self.tasks(), self.rejected()]) {
             remove(fs::remove_file(&file), &file)?;
+        }
+        self.forget_rows()
+    }
+
+    /// Deletes the rows for training in every format.
+    fn forget_rows(&self) -> Result<(), FileError> {
+        for format in Format::ALL {
+            for part in Split::ALL.map(Split::as_str).into_iter().chain([PRACTICE]) {
+                let file = self.0.join(format.as_str()).join(format!("{part}.jsonl"));
+                remove(fs::remove_file(&file), &file)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the tasks that were kept. If they are others than before, the rows of the earlier ones are deleted.
+    pub(super) fn write_tasks(&self, tasks: &[TaskRecord]) -> Result<(), FileError> {
+        let before = fs::read(self.tasks());
+        write_lines(&self.tasks(), tasks)?;
+        if before.is_ok_and(|before| fs::read(self.tasks()).is_ok_and(|now| now != before)) {
+            self.forget_rows()?;
         }
         Ok(())
     }
@@ -185,12 +206,6 @@ impl Folder {
 
     fn clear(&self, manifest: &Manifest) -> Result<(), FileError> {
         self.forget(Stage::Chains)?;
-        for format in Format::ALL {
-            for part in Split::ALL.map(Split::as_str).into_iter().chain([PRACTICE]) {
-                let file = self.0.join(format.as_str()).join(format!("{part}.jsonl"));
-                remove(fs::remove_file(&file), &file)?;
-            }
-        }
         for path in entries(&self.environments())? {
             let stem = path.file_stem().and_then(|stem| stem.to_str());
             let is_copy = stem.is_some_and(|stem| manifest.environments.contains_key(stem));

@@ -121,7 +121,7 @@ pub fn make_in_words(
         tasks,
         candidates: end,
     };
-    write_lines(&folder.tasks(), &made.tasks)?;
+    folder.write_tasks(&made.tasks)?;
     write_lines(&folder.rejected(), &made.rejected)?;
     Ok(made)
 }

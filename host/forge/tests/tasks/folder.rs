@@ -94,12 +94,32 @@ fn a_stage_can_be_made_again_alone() {
     let folder = Folder::new(folder.path());
     make_in(&folder, &suite, &options(40));
     let expected = files(&folder);
+    let rows = folder.path().join("verl/train.jsonl");
+    fs::create_dir(folder.path().join("verl")).unwrap();
     for stage in Stage::ALL {
+        fs::write(&rows, "{}").unwrap();
         folder.forget(stage).unwrap();
-        assert!(!folder.stage(stage).exists() && !folder.tasks().exists());
+        assert!(!folder.stage(stage).exists() && !folder.tasks().exists() && !rows.exists());
         make_in(&folder, &suite, &options(40));
         assert!(files(&folder) == expected, "{}", stage.as_str());
     }
+}
+
+#[test]
+fn rows_stay_as_long_as_the_tasks_are_the_same() {
+    let suite = examples();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new(folder.path());
+    make_in(&folder, &suite, &options(10));
+    let rows = folder.path().join("alpaca/test.jsonl");
+    fs::create_dir(folder.path().join("alpaca")).unwrap();
+    fs::write(&rows, "{}").unwrap();
+    make_in(&folder, &suite, &options(10));
+    assert!(rows.exists());
+    let tasks = fs::read_to_string(folder.tasks()).unwrap();
+    fs::write(folder.tasks(), tasks.replace("\"turns\"", "\"other\"")).unwrap();
+    make_in(&folder, &suite, &options(10));
+    assert!(!rows.exists());
 }
 
 #[test]
