@@ -1,7 +1,6 @@
 //! One trajectory, in the loop that the papers describe: generate, parse, invoke, and again.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rlf_dialogue::episode::NextInput;
 use rlf_dialogue::task::Task;
@@ -9,42 +8,11 @@ use rlf_dialogue::trajectory::Trajectory;
 use rlf_plugins::turn::TurnContext;
 use rlf_policy::DrawKey;
 
-use crate::engine::{RolloutEngine, RolloutSettings};
+use crate::engine::RolloutEngine;
 use crate::error::RolloutError;
-use crate::generate::{GenerateRequest, Generated, Generator, SequenceId};
+use crate::generate::{GenerateRequest, Generated, OpenSequence};
+use crate::settings::{RolloutSettings, TrajectoryIndex};
 use crate::task_environment::{SetupError, TaskEnvironment, excluded_trajectory};
-
-static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);
-
-/// The place of a trajectory in its rollout. Everything random in the trajectory follows from it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TrajectoryIndex {
-    /// The task's number: see [`NumberedTask`](rlf_dialogue::task::NumberedTask).
-    pub(crate) task: u64,
-    /// Index of the sample within its group.
-    pub(crate) sample: u64,
-}
-
-/// Closes the generator's sequence however the trajectory ends, cancellation included.
-struct OpenSequence<'a> {
-    generator: &'a dyn Generator,
-    id: SequenceId,
-}
-
-impl<'a> OpenSequence<'a> {
-    fn new(generator: &'a dyn Generator) -> Self {
-        Self {
-            generator,
-            id: SequenceId(NEXT_SEQUENCE.fetch_add(1, Ordering::Relaxed)),
-        }
-    }
-}
-
-impl Drop for OpenSequence<'_> {
-    fn drop(&mut self) {
-        self.generator.close(self.id);
-    }
-}
 
 /// Plays one trajectory to its end.
 pub(crate) async fn play(
@@ -53,16 +21,7 @@ pub(crate) async fn play(
     task: Arc<Task>,
     index: TrajectoryIndex,
 ) -> Result<Trajectory, RolloutError> {
-    let sample = if settings.sampler.params().is_greedy() {
-        "greedy".to_owned()
-    } else {
-        index.sample.to_string()
-    };
-    // With the task's number: at the border of two epochs one row may come twice in a step.
-    let id = format!(
-        "{}-{}/{}:{}/{sample}",
-        settings.split, settings.step, index.task, task.id
-    );
+    let id = settings.trajectory_id(&task, index);
     let opened = TaskEnvironment::open(&engine.context, &task, settings.split, &id).await;
     let mut environment = match opened {
         Ok(environment) => environment,
@@ -70,7 +29,7 @@ pub(crate) async fn play(
         Err(SetupError::Rollout(error)) => return Err(error),
     };
     let mut episode = environment.begin(&task, id.clone())?;
-    let generator = &*engine.generator;
+    let generator = &engine.generator;
     let mut sequence = OpenSequence::new(generator);
     let mut sampled = 0;
     let mut turn = 0;
@@ -85,7 +44,7 @@ pub(crate) async fn play(
                 ids,
                 max_new_tokens,
             } => {
-                sequence = OpenSequence::new(generator);
+                sequence.restart();
                 (ids, max_new_tokens)
             }
             NextInput::Finished => {
@@ -94,7 +53,7 @@ pub(crate) async fn play(
             }
         };
         let request = GenerateRequest {
-            sequence: sequence.id,
+            sequence: sequence.id(),
             append,
             max_new_tokens,
             sampler: settings.sampler,

@@ -49,6 +49,14 @@ pub enum RolloutError {
         /// The tool's name.
         tool: String,
     },
+    /// The task's user is played by a model, and the trajectory would be led by an agent.
+    #[error(
+        "task {task}: a model plays its user, and [agent] leads the trajectory; leave out one of them"
+    )]
+    AgentAndUser {
+        /// The task's id.
+        task: String,
+    },
     /// The generator stopped.
     #[error(transparent)]
     Generate(#[from] GenerateError),

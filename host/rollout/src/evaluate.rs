@@ -9,9 +9,10 @@ use rlf_dialogue::split::Split;
 use rlf_dialogue::task::NumberedTask;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{RolloutEngine, RolloutSettings};
+use crate::engine::RolloutEngine;
 use crate::error::RolloutError;
 use crate::rollout::rollout;
+use crate::settings::RolloutSettings;
 use crate::statistics::{Rate, pass_at_k, pass_hat_k};
 
 /// The results of an evaluation. Excluded trajectories are counted and otherwise left out.

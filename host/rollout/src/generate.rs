@@ -1,5 +1,8 @@
 //! The trait between a rollout and the generator that produces its tokens.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use async_trait::async_trait;
 use rlf_policy::{DrawKey, Sampler};
 
@@ -59,4 +62,37 @@ pub trait Generator: Send + Sync {
 
     /// Forgets a sequence. Unknown ones are ignored.
     fn close(&self, sequence: SequenceId);
+}
+
+static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);
+
+/// Closes the generator's sequence however the trajectory ends, cancellation included.
+pub(crate) struct OpenSequence {
+    generator: Arc<dyn Generator>,
+    id: SequenceId,
+}
+
+impl OpenSequence {
+    pub(crate) fn new(generator: &Arc<dyn Generator>) -> Self {
+        Self {
+            generator: Arc::clone(generator),
+            id: SequenceId(NEXT_SEQUENCE.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+
+    /// The id of the sequence.
+    pub(crate) fn id(&self) -> SequenceId {
+        self.id
+    }
+
+    /// Closes this sequence, and opens another one.
+    pub(crate) fn restart(&mut self) {
+        *self = Self::new(&Arc::clone(&self.generator));
+    }
+}
+
+impl Drop for OpenSequence {
+    fn drop(&mut self) {
+        self.generator.close(self.id);
+    }
 }

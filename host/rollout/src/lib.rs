@@ -15,16 +15,19 @@
 //! | looking for | module |
 //! |---|---|
 //! | the loop of one trajectory | `episode` |
+//! | trajectories that a program with a loop of its own leads | [`agent`] |
 //! | groups of trajectories and their grading | [`rollout`] |
 //! | evaluation, pass@k and intervals | [`evaluate`], [`statistics`] |
 //! | demonstrations played against the real tools | [`demonstrate`] |
-//! | the parts of a rollout and its settings | [`engine`] |
+//! | the parts of a rollout, its settings, the surroundings of an episode | [`engine`], `settings`, `context` |
 //! | the trait that produces turns, and the policy behind it | [`generate`], [`policy_generator`] |
 //! | an episode's environment session, tools and prompt | [`task_environment`] |
 //! | simulated users | [`user`], `conversation` |
 //! | renamed and held-out tools | [`shown_tools`] |
 //! | errors | `error` |
 
+pub mod agent;
+mod context;
 mod conversation;
 pub mod demonstrate;
 pub mod engine;
@@ -34,10 +37,13 @@ pub mod evaluate;
 pub mod generate;
 pub mod policy_generator;
 pub mod rollout;
+mod settings;
 pub mod shown_tools;
 pub mod statistics;
 pub mod task_environment;
 pub mod user;
 
-pub use engine::{EpisodeContext, RolloutEngine, RolloutSettings};
+pub use context::EpisodeContext;
+pub use engine::RolloutEngine;
 pub use error::RolloutError;
+pub use settings::RolloutSettings;

@@ -11,9 +11,11 @@ use rlf_dialogue::trajectory::Trajectory;
 use rlf_rewards::grading::Grading;
 use tokio::task::JoinSet;
 
-use crate::engine::{RolloutEngine, RolloutSettings};
-use crate::episode::{self, TrajectoryIndex};
+use crate::agent;
+use crate::engine::RolloutEngine;
+use crate::episode;
 use crate::error::RolloutError;
+use crate::settings::{RolloutSettings, TrajectoryIndex};
 
 /// Plays `samples` trajectories of each task and grades them group by group.
 ///
@@ -52,8 +54,17 @@ async fn play_group(
             task: number,
             sample,
         };
-        let play = episode::play(engine.clone(), settings.clone(), task.clone(), index);
-        plays.spawn(async move { (sample, play.await) });
+        let (engine, settings, task) = (engine.clone(), settings.clone(), task.clone());
+        plays.spawn(async move {
+            let played = match engine.agent.clone() {
+                None => episode::play(engine, settings, task, index).await,
+                Some(agent) => {
+                    let (context, generator) = (engine.context.clone(), engine.generator.clone());
+                    agent::play(agent, context, generator, settings, task, index).await
+                }
+            };
+            (sample, played)
+        });
     }
     let mut done = BTreeMap::new();
     while let Some(joined) = plays.join_next().await {

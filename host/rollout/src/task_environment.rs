@@ -12,11 +12,11 @@ use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{Finish, Trajectory};
 use rlf_environments::environments::{Environments, OpenError};
-use rlf_environments::session::EnvironmentSession;
+use rlf_environments::session::{EnvironmentSession, EpisodeEnd};
 use rlf_plugins::turn::TurnContext;
 
+use crate::context::EpisodeContext;
 use crate::conversation::{Conversation, pass_to_environment};
-use crate::engine::EpisodeContext;
 use crate::error::RolloutError;
 use crate::shown_tools::ToolView;
 use crate::user::UserTurn;
@@ -75,8 +75,8 @@ impl<E: Into<RolloutError>> From<E> for SetupError {
 }
 
 /// The surroundings of one trajectory: environment session, tools, and what was said before the model's first turn.
-pub(crate) struct TaskEnvironment<'a> {
-    context: &'a EpisodeContext,
+pub(crate) struct TaskEnvironment {
+    context: EpisodeContext,
     session: Option<EnvironmentSession>,
     /// Names of the tools that the task asks for; `None` means all of them.
     wanted: Option<Vec<String>>,
@@ -89,10 +89,10 @@ pub(crate) struct TaskEnvironment<'a> {
     conversation: Option<Conversation>,
 }
 
-impl<'a> TaskEnvironment<'a> {
+impl TaskEnvironment {
     /// Opens the task's environment. If the prompt has no message of a user yet, the simulated user speaks first.
     pub(crate) async fn open(
-        context: &'a EpisodeContext,
+        context: &EpisodeContext,
         task: &Task,
         split: Split,
         trajectory: &str,
@@ -104,7 +104,7 @@ impl<'a> TaskEnvironment<'a> {
 
     /// Like [`TaskEnvironment::open`], but does not ask the simulated user.
     async fn open_without_user(
-        context: &'a EpisodeContext,
+        context: &EpisodeContext,
         task: &Task,
         split: Split,
         trajectory: &str,
@@ -124,7 +124,7 @@ impl<'a> TaskEnvironment<'a> {
             }
         };
         let mut environment = Self {
-            context,
+            context: context.clone(),
             session,
             wanted: task.tools.clone(),
             plugin_tools: Vec::new(),
@@ -256,13 +256,9 @@ impl<'a> TaskEnvironment<'a> {
                 {
                     episode.change_tools(self.tools()?);
                 }
-                if let Some(why) = self.session.as_ref().and_then(EnvironmentSession::lost) {
+                if let Some(why) = self.lost() {
                     episode.abort_with(outcomes.clone(), format!("environment: {why}"));
-                } else if self
-                    .session
-                    .as_ref()
-                    .is_some_and(EnvironmentSession::is_terminated)
-                {
+                } else if self.is_terminated() {
                     episode.push_last_outcomes(outcomes.clone());
                 } else {
                     episode.push_outcomes(outcomes.clone());
@@ -278,7 +274,7 @@ impl<'a> TaskEnvironment<'a> {
     }
 
     /// Makes the calls of a turn: those of the environment's tools one after the other, all others at the same time.
-    async fn invoke(
+    pub(crate) async fn invoke(
         &mut self,
         calls: Vec<ToolCall>,
         context: &TurnContext,
@@ -363,17 +359,43 @@ impl<'a> TaskEnvironment<'a> {
         Ok(())
     }
 
-    /// Adds the environment's final state and its verdict to the episode. Only here does the environment learn the
-    /// task's reference.
-    pub(crate) async fn judge(&self, episode: &mut Episode, task: &Task) {
-        let Some(session) = &self.session else {
-            return;
-        };
+    /// The messages before the model's first turn, in order.
+    pub(crate) fn prompt(&self) -> &[Message] {
+        &self.prompt
+    }
+
+    /// True if a model plays the task's user.
+    pub(crate) fn has_user(&self) -> bool {
+        self.conversation.is_some()
+    }
+
+    /// The reason why the environment's session is lost, if it is.
+    pub(crate) fn lost(&self) -> Option<String> {
+        let session = self.session.as_ref();
+        session.and_then(|session| session.lost().map(str::to_owned))
+    }
+
+    /// True if the environment ended the episode.
+    pub(crate) fn is_terminated(&self) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(EnvironmentSession::is_terminated)
+    }
+
+    /// The environment's final state and its verdict, if there is an environment. Only here does the environment learn
+    /// the task's reference.
+    pub(crate) async fn ending(&self, answer: Option<&str>, task: &Task) -> Option<EpisodeEnd> {
+        let session = self.session.as_ref()?;
         if session.lost().is_some() {
-            return;
+            return None;
         }
-        let ending = session.end(episode.answer(), &task.reference).await;
-        episode.judge(ending.state, ending.verdict, ending.problem);
+        Some(session.end(answer, &task.reference).await)
+    }
+
+    /// Adds the environment's final state and its verdict to the episode.
+    pub(crate) async fn judge(&self, episode: &mut Episode, task: &Task) {
+        if let Some(ending) = self.ending(episode.answer(), task).await {
+            episode.judge(ending.state, ending.verdict, ending.problem);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod settings;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rlf_agents::AgentConfig;
 use rlf_config::ConfigError;
 use rlf_dialogue::BpeOptions;
 use rlf_dialogue::DialogueConfig;
@@ -88,6 +89,9 @@ pub struct RunConfig {
     /// Replacements of tools' names and descriptions, by split.
     #[serde(default)]
     pub shown_tools: ShownTools,
+    /// The agent that leads trajectories instead of our own loop; see docs/agents.md.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentConfig>,
     /// The model that plays users of tasks that want one; see docs/simulated-users.md.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserConfig>,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use candle_core::Device;
 use futures_util::future::BoxFuture;
+use rlf_agents::{Agents, AgentsError};
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
@@ -20,6 +21,7 @@ use rlf_plugins::plugin::Plugin;
 use rlf_plugins::registry::Registry;
 use rlf_policy::{Model, PolicyError, Purpose, Sampler, SamplingParams};
 use rlf_rewards::reward_stack::RewardStack;
+use rlf_rollout::agent::Agent;
 use rlf_rollout::evaluate::{Evaluation, evaluate};
 use rlf_rollout::policy_generator::PolicyGenerator;
 use rlf_rollout::user::{User, UsersMode};
@@ -63,6 +65,8 @@ pub struct RunParts {
     demonstrations: Option<Arc<dyn DemonstrationSet>>,
     /// Plays users, if any task has one.
     user: Option<Arc<dyn User>>,
+    /// Leads trajectories, if the configuration has an agent.
+    agent: Option<Arc<dyn Agent>>,
     /// Loads new versions of plugins that are replaced on disk, for later calls.
     _follower: Option<Follower>,
 }
@@ -227,6 +231,16 @@ impl RunParts {
         );
         checked?;
         let dialogue = context.dialogue;
+        let agent = (config.agent.clone())
+            .map(|agent| {
+                Agents::new(
+                    agent,
+                    config.rl.as_ref().map_or(1.0, |rl| rl.temperature as f32),
+                )
+            })
+            .transpose()
+            .map_err(|error| of_agents(&error))?
+            .map(|agents| Arc::new(agents) as Arc<dyn Agent>);
         let demonstrations = (config.sft.is_some())
             .then(|| tasks.demonstrations(&dialogue, &config.shown_tools))
             .transpose()?;
@@ -240,6 +254,7 @@ impl RunParts {
             models,
             environments,
             user,
+            agent,
             _follower: follower,
             tasks,
             demonstrations,
@@ -379,6 +394,7 @@ impl RunParts {
             context: self.episode_context(),
             rewards: self.rewards.clone(),
             generator: generator.clone(),
+            agent: self.agent.clone(),
         };
         Ok((Arc::new(engine), generator))
     }
@@ -448,4 +464,12 @@ fn bindings(
         }
     }
     grants_by_name
+}
+
+fn of_agents(error: &AgentsError) -> ConfigurationError {
+    let key = match error {
+        AgentsError::Config(invalid) => format!("agent.{}", invalid.key),
+        AgentsError::Listen { .. } => "agent.listen".to_owned(),
+    };
+    ConfigurationError::value(key, error.to_string())
 }

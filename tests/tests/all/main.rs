@@ -2,6 +2,7 @@
 //! promises of one subject.
 
 mod ablate;
+mod agents;
 mod bad_input;
 mod broken_rows;
 mod code_mode;

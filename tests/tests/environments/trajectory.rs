@@ -108,6 +108,7 @@ async fn play(
             turns: scripts.iter().map(|turns| turns.to_vec()).collect(),
             said: Mutex::default(),
         }),
+        agent: None,
     });
     let settings = RolloutSettings {
         sampler: Sampler::new(SamplingParams::default(), 1, Purpose::Test).expect("the defaults"),

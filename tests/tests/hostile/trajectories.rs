@@ -160,6 +160,7 @@ async fn play_texts(host: &TestHost, reward: &str, texts: Vec<String>) -> Played
         },
         rewards: Arc::new(RewardStack::new(&host.registry, &rewards).expect("it is there")),
         generator: Arc::new(script),
+        agent: None,
     });
     let task = Task {
         id: "q".into(),

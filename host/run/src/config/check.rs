@@ -1,5 +1,6 @@
 //! Checks the values of a configuration: each by its range, and some against each other.
 
+use rlf_agents::InvalidAgent;
 use rlf_dialogue::{InvalidDialogue, TokenizerError};
 use rlf_forge::countries::CountriesConfigError;
 use rlf_rollout::policy_generator::InvalidSize;
@@ -110,6 +111,12 @@ impl RunConfig {
                 "tasks.facts",
                 |e: &CountriesConfigError| e.key(),
             ))?;
+        }
+        if let Some(agent) = &self.agent {
+            (agent.check())
+                .map_err(ConfigurationError::in_table("agent", |e: &InvalidAgent| {
+                    e.key
+                }))?;
         }
         (self.sandbox.validate()).map_err(ConfigurationError::in_table(
             "sandbox",

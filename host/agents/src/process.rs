@@ -1,0 +1,254 @@
+//! An agent as a process of this machine.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use rlf_rollout::agent::{AgentEnd, AgentReport};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, Command};
+
+use crate::config::AgentConfig;
+
+/// Variables of this process that every agent gets.
+const INHERITED: [&str; 10] = [
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_ALL", "TMPDIR", "TZ",
+];
+/// Number of bytes that are kept of the end of each stream.
+const KEPT_BYTES: usize = 64 << 10;
+/// Number of characters of standard error in a message.
+const QUOTED: usize = 600;
+/// Time to read what an agent wrote, after it ended. Its children may keep the streams open.
+const DRAIN: Duration = Duration::from_millis(200);
+
+/// A report on the last line that an agent writes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LastLine {
+    #[serde(default)]
+    answer: Option<String>,
+    #[serde(default)]
+    reward: Option<f64>,
+}
+
+/// The process group of an agent. Dropping it kills all processes in it.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // There is an error if nobody is left in the group.
+            _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// Runs an agent to its end: writes the task to its standard input, and reads its report. Dropping the future kills the
+/// agent and everything that it started.
+pub(crate) async fn run(
+    config: &AgentConfig,
+    variables: &[(&str, String)],
+    task: &Value,
+) -> AgentEnd {
+    let (child, group) = match start(config, variables) {
+        Ok(started) => started,
+        Err(why) => return AgentEnd::Failed(why),
+    };
+    let end = tokio::time::timeout(config.wall, attend(child, task)).await;
+    drop(group);
+    end.unwrap_or_else(|_| {
+        AgentEnd::Failed(format!(
+            "it did not end within {} ms (agent.wall_ms)",
+            config.wall.as_millis()
+        ))
+    })
+}
+
+fn start(config: &AgentConfig, variables: &[(&str, String)]) -> Result<(Child, Group), String> {
+    let Some((program, arguments)) = config.command.split_first() else {
+        return Err("agent.command is empty".to_owned());
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear();
+    for variable in INHERITED {
+        if let Some(value) = std::env::var_os(variable) {
+            command.env(variable, value);
+        }
+    }
+    command.envs(&config.env);
+    command.envs(variables.iter().map(|(name, value)| (*name, value)));
+    if let Some(directory) = &config.directory {
+        command.current_dir(directory);
+    }
+    let child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("cannot start `{program}`: {error}"))?;
+    let group = Group(child.id().and_then(|id| Pid::from_raw(id as i32)));
+    Ok((child, group))
+}
+
+async fn attend(mut child: Child, task: &Value) -> AgentEnd {
+    let mut line = task.to_string();
+    line.push('\n');
+    let stdin = child.stdin.take();
+    let written = async move {
+        if let Some(mut stdin) = stdin {
+            // An agent that does not read its task may close its input.
+            _ = stdin.write_all(line.as_bytes()).await;
+        }
+    };
+    let (mut out, mut err) = (Tail::default(), Tail::default());
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let status = {
+        let reading = async { tokio::join!(written, out.read(stdout), err.read(stderr)) };
+        tokio::pin!(reading);
+        let mut waiting = std::pin::pin!(child.wait());
+        tokio::select! {
+            status = &mut waiting => {
+                _ = tokio::time::timeout(DRAIN, reading).await;
+                status
+            }
+            _ = &mut reading => waiting.await,
+        }
+    };
+    match status {
+        Ok(status) if status.success() => report(&out.text()),
+        Ok(status) => AgentEnd::Failed(format!("it ended with {status}{}", quoted(&err.text()))),
+        Err(error) => AgentEnd::Failed(error.to_string()),
+    }
+}
+
+/// The report of an agent that ended well: the last line that it wrote, if that is a JSON object.
+fn report(written: &str) -> AgentEnd {
+    let last = written.lines().rev().find(|line| !line.trim().is_empty());
+    let Some(last) = last.filter(|line| line.trim_start().starts_with('{')) else {
+        return AgentEnd::Finished(AgentReport::default());
+    };
+    match rlf_json::from_str::<LastLine>(last) {
+        Ok(LastLine { answer, reward }) => AgentEnd::Finished(AgentReport { answer, reward }),
+        Err(error) => AgentEnd::Failed(format!(
+            "the last line that it wrote is no report ({error}); write {{\"answer\": TEXT, \"reward\": NUMBER}}, or a line that does not begin with a brace"
+        )),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let text = text.trim();
+    if text.is_empty() {
+        return String::new();
+    }
+    let skipped = text.chars().count().saturating_sub(QUOTED);
+    let end: String = text.chars().skip(skipped).collect();
+    format!("; it wrote: {end}")
+}
+
+/// The end of a stream.
+#[derive(Default)]
+struct Tail(Vec<u8>);
+
+impl Tail {
+    async fn read(&mut self, stream: Option<impl AsyncRead + Unpin>) {
+        let Some(mut stream) = stream else { return };
+        let mut chunk = vec![0; 8 << 10];
+        while let Ok(count @ 1..) = stream.read(&mut chunk).await {
+            self.0.extend_from_slice(&chunk[..count]);
+            if self.0.len() > 2 * KEPT_BYTES {
+                self.0.drain(..self.0.len() - KEPT_BYTES);
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        rlf_sandbox::safe_text(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    async fn run_shell(script: &str, wall: Duration) -> AgentEnd {
+        let config = AgentConfig {
+            command: vec!["sh".into(), "-c".into(), script.into()],
+            wall,
+            ..AgentConfig::default()
+        };
+        run(
+            &config,
+            &[("WHERE", "here".to_owned())],
+            &json!({ "id": "t" }),
+        )
+        .await
+    }
+
+    const LONG: Duration = Duration::from_mins(1);
+
+    #[tokio::test]
+    async fn the_last_line_is_the_report() {
+        let report = |answer: Option<&str>, reward| {
+            AgentEnd::Finished(AgentReport {
+                answer: answer.map(str::to_owned),
+                reward,
+            })
+        };
+        let end = run_shell(
+            "echo thinking; echo '{\"answer\": \"4\", \"reward\": 0.5}'",
+            LONG,
+        )
+        .await;
+        assert_eq!(end, report(Some("4"), Some(0.5)));
+        assert_eq!(run_shell("echo done", LONG).await, report(None, None));
+        assert_eq!(run_shell("true", LONG).await, report(None, None));
+        let end = run_shell("read task; echo \"{\\\"answer\\\": \\\"$WHERE\\\"}\"", LONG).await;
+        assert_eq!(end, report(Some("here"), None));
+        let AgentEnd::Failed(why) = run_shell("echo '{\"answers\": 1}'", LONG).await else {
+            panic!("a wrong report was accepted")
+        };
+        assert!(why.contains("answers"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_fails_or_floods_or_hangs_costs_its_own_trajectory() {
+        let failed = async |script, wall| match run_shell(script, wall).await {
+            AgentEnd::Failed(why) => why,
+            AgentEnd::Finished(report) => panic!("{report:?}"),
+        };
+        let why = failed("echo no such file >&2; exit 3", LONG).await;
+        assert!(
+            why.contains("exit status: 3") && why.contains("no such file"),
+            "{why}"
+        );
+        let why = failed(
+            "head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2; exit 1",
+            LONG,
+        )
+        .await;
+        assert!(why.len() < 4 * QUOTED, "{}", why.len());
+        // A child that keeps the streams open does not keep the trajectory open.
+        let end = run_shell("sleep 1000 & echo '{\"answer\": \"x\"}'", LONG).await;
+        assert!(matches!(end, AgentEnd::Finished(_)), "{end:?}");
+        let why = failed("sleep 1000 & wait", Duration::from_millis(300)).await;
+        assert!(why.contains("agent.wall_ms"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_does_not_exist_is_named() {
+        let config = AgentConfig {
+            command: vec!["no-such-program".into()],
+            ..AgentConfig::default()
+        };
+        let AgentEnd::Failed(why) = run(&config, &[], &json!({})).await else {
+            panic!("it ran")
+        };
+        assert!(why.contains("`no-such-program`"), "{why}");
+    }
+}

@@ -1,0 +1,205 @@
+//! What both forms of requests share: sampling parameters, refusals, streams.
+
+use axum::body::Body;
+use axum::response::Response;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
+use rlf_dialogue::tool::{Hints, ToolDefinition};
+use rlf_rollout::agent::TurnRefused;
+use serde_json::{Map, Value, json};
+
+/// The refusal of a request.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    /// A short name, as in OpenAI's `error.code`.
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            code: "invalid_request",
+            message: message.into(),
+        }
+    }
+
+    /// The refusal in OpenAI's form.
+    pub(crate) fn openai(&self) -> Response {
+        let kind = if self.status.is_server_error() {
+            "server_error"
+        } else {
+            "invalid_request_error"
+        };
+        let error =
+            json!({ "message": self.message, "type": kind, "param": null, "code": self.code });
+        answer(self.status, &json!({ "error": error }))
+    }
+
+    /// The refusal in Anthropic's form.
+    pub(crate) fn anthropic(&self) -> Response {
+        let kind = match self.status {
+            StatusCode::NOT_FOUND => "not_found_error",
+            status if status.is_server_error() => "api_error",
+            _ => "invalid_request_error",
+        };
+        let error = json!({ "type": kind, "message": self.message });
+        answer(self.status, &json!({ "type": "error", "error": error }))
+    }
+}
+
+impl From<TurnRefused> for Refusal {
+    fn from(refused: TurnRefused) -> Self {
+        let (status, code) = match &refused {
+            TurnRefused::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid_request"),
+            TurnRefused::NoTurns(_) => (StatusCode::BAD_REQUEST, "max_turns"),
+            TurnRefused::TooLong { .. } => (StatusCode::BAD_REQUEST, "context_length_exceeded"),
+            TurnRefused::Over(_) => (StatusCode::GONE, "over"),
+            TurnRefused::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
+        };
+        Self {
+            status,
+            code,
+            message: refused.to_string(),
+        }
+    }
+}
+
+/// An answer of JSON.
+pub(crate) fn answer(status: StatusCode, body: &Value) -> Response {
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// An answer of events. The turn is complete before the first one, so they are sent together.
+pub(crate) fn events(events: String) -> Response {
+    let mut response = Response::new(Body::from(events));
+    let kind = HeaderValue::from_static("text/event-stream");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// A parameter, with a test for the values that change nothing.
+pub(crate) type Neutral = (&'static str, fn(&Value) -> bool);
+
+/// Parameters that may be left out or have these values. With others, the distribution would not be the one whose
+/// log-probabilities are recorded, or the answer would have another form than the one given here.
+pub(crate) fn check_parameters(
+    request: &Map<String, Value>,
+    used: &[&str],
+    neutral: &[Neutral],
+    temperature: f32,
+) -> Result<(), Refusal> {
+    for (name, value) in request {
+        if value.is_null() || used.contains(&name.as_str()) {
+            continue;
+        }
+        if name == "temperature" {
+            let same = value
+                .as_f64()
+                .is_some_and(|asked| (asked as f32 - temperature).abs() < 1e-6);
+            if !same {
+                return Err(Refusal::invalid(format!(
+                    "`temperature` is {value}, and this policy is sampled at {temperature}; leave it out, or set the temperature of the run"
+                )));
+            }
+            continue;
+        }
+        match neutral.iter().find(|(known, _)| known == name) {
+            Some((_, is_neutral)) if is_neutral(value) => {}
+            Some(_) => {
+                return Err(Refusal::invalid(format!(
+                    "`{name}` = {value} would change what is sampled or recorded; leave it out"
+                )));
+            }
+            None => {
+                return Err(Refusal::invalid(format!(
+                    "`{name}` is not known here; leave it out"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// True for 1, 1.0.
+pub(crate) fn is_one(value: &Value) -> bool {
+    value.as_f64() == Some(1.0)
+}
+
+/// True for 0, 0.0.
+pub(crate) fn is_zero(value: &Value) -> bool {
+    value.as_f64() == Some(0.0)
+}
+
+/// True for `[]`, `{}` and the empty text.
+pub(crate) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    }
+}
+
+/// A tool that an agent offers.
+pub(crate) fn tool(
+    name: &str,
+    description: Option<&str>,
+    schema: Option<Value>,
+) -> Result<ToolDefinition, Refusal> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(is_name) {
+        return Err(Refusal::invalid(format!(
+            "`{name}` is no name of a tool; use 1 to 64 letters, digits, `_` and `-`"
+        )));
+    }
+    let schema = schema.unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
+    if !schema.is_object() {
+        return Err(Refusal::invalid(format!(
+            "the parameters of tool `{name}` are no JSON Schema"
+        )));
+    }
+    Ok(ToolDefinition {
+        name: name.to_owned(),
+        description: description.unwrap_or_default().to_owned(),
+        input_schema: schema,
+        output_schema: None,
+        hints: Hints::default(),
+        extra: Vec::new(),
+    })
+}
+
+/// The number of tokens that a request asks for.
+pub(crate) fn max_tokens(
+    request: &Map<String, Value>,
+    names: &[&str],
+) -> Result<Option<usize>, Refusal> {
+    for name in names {
+        match request.get(*name) {
+            None | Some(Value::Null) => {}
+            Some(value) => {
+                let count = value.as_u64().filter(|count| *count > 0);
+                let count = count.ok_or_else(|| {
+                    Refusal::invalid(format!("`{name}` is {value}; write a number from 1"))
+                })?;
+                return Ok(Some(usize::try_from(count).unwrap_or(usize::MAX)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The items of a list in a request, which may be missing.
+pub(crate) fn list(request: &Map<String, Value>, key: &str) -> Result<Vec<Value>, Refusal> {
+    match request.get(key) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(items)) => Ok(items.clone()),
+        Some(_) => Err(Refusal::invalid(format!("`{key}` is no list"))),
+    }
+}

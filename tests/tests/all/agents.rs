@@ -1,0 +1,258 @@
+//! Training with an agent: a program with a loop of its own, which asks the policy over HTTP.
+
+use std::process::{Command, Stdio};
+
+use rlf_tests::{Experiment, RunFolder, without_times};
+use serde_json::Value;
+
+/// The functions that agents of these tests begin with. They use only what comes with Python.
+const CLIENT: &str = r#"
+import json, os, sys, urllib.error, urllib.request
+
+BASE = os.environ["RLF_TRAJECTORY_URL"]
+task = json.loads(sys.stdin.readline())
+
+def post(path, body, base=BASE):
+    data = json.dumps(body).encode()
+    request = urllib.request.Request(base + path, data, {"Content-Type": "application/json"})
+    return json.load(urllib.request.urlopen(request))
+
+def turn(messages, **more):
+    body = {"model": "policy", "messages": messages, "tools": task["tools"], **more}
+    return post("/v1/chat/completions", body)["choices"][0]
+
+def call(message):
+    for made in message.get("tool_calls", []):
+        body = {"id": made["id"], "arguments": made["function"]["arguments"]}
+        done = post("/tools/" + made["function"]["name"], body)
+        yield {"role": "tool", "tool_call_id": made["id"], "content": done["content"]}
+"#;
+
+/// A loop that does what our own loop does.
+const LOOP: &str = r#"
+messages = task["messages"]
+while True:
+    message = turn(messages)["message"]
+    results = list(call(message))
+    if not results:
+        break
+    messages += [message, *results]
+"#;
+
+/// The same loop over Anthropic's messages.
+const ANTHROPIC_LOOP: &str = r#"
+def blocks(message):
+    if message["role"] == "tool":
+        return {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": message["content"]}
+    return {"type": "text", "text": message["content"]}
+
+system = [m["content"] for m in task["messages"] if m["role"] == "system"]
+messages = [{"role": "user", "content": [blocks(m)]} for m in task["messages"] if m["role"] == "user"]
+tools = [{"name": t["function"]["name"], "description": t["function"]["description"],
+          "input_schema": t["function"]["parameters"]} for t in task["tools"]]
+while True:
+    body = {"model": "policy", "max_tokens": 100000, "messages": messages, "tools": tools}
+    if system:
+        body["system"] = system[0]
+    said = post("/v1/messages", body)
+    made = [{"id": b["id"], "function": {"name": b["name"], "arguments": b["input"]}}
+            for b in said["content"] if b["type"] == "tool_use"]
+    if said["stop_reason"] != "tool_use":
+        break
+    results = [blocks(result) for result in call({"tool_calls": made})]
+    messages += [{"role": "assistant", "content": said["content"]}, {"role": "user", "content": results}]
+"#;
+
+/// An experiment whose trajectories are led by an agent of this Python code.
+fn led_by(experiment: Experiment, code: &str) -> Experiment {
+    let file = experiment.write("agent.py", format!("{CLIENT}{code}"));
+    let file = file.display();
+    experiment.with_toml(&format!(
+        "agent.command = ['python3', '{file}']\nagent.max_processes = 4"
+    ))
+}
+
+/// The metrics of a run, without times.
+fn numbers(run: &RunFolder) -> Vec<Value> {
+    run.metrics().into_iter().map(without_times).collect()
+}
+
+/// The trajectories of the RL steps of a run.
+fn of_steps(run: &RunFolder) -> Vec<Value> {
+    let files = run.trajectories();
+    assert!(!files.is_empty());
+    let lines = files
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("rl-"));
+    lines
+        .flat_map(|(_, lines)| lines)
+        .map(|line| line["trajectory"].clone())
+        .collect()
+}
+
+#[test]
+fn a_loop_over_http_trains_as_our_own_loop_to_the_last_bit() {
+    let own = Experiment::calling();
+    let own_run = own.train("run", &[]);
+    let expected = numbers(&own_run);
+    let made = |line: &Value| line["calls_per_trajectory"].as_f64() > Some(0.5);
+    assert!(expected.iter().any(made));
+    for code in [LOOP, ANTHROPIC_LOOP] {
+        let led = led_by(Experiment::calling(), code);
+        let led_run = led.train("run", &[]);
+        assert_eq!(expected, numbers(&led_run));
+        assert!(own_run.weights() == led_run.weights());
+    }
+}
+
+#[test]
+fn every_way_out_of_an_agent_has_its_ending() {
+    let experiment = led_by(
+        Experiment::tiny(),
+        r#"
+messages = task["messages"]
+kind = sum(map(ord, task["id"])) % 3
+if kind == 0:
+    # It never stops asking, so it meets the limit of turns.
+    while True:
+        messages = messages + [turn(messages)["message"], {"role": "user", "content": "again"}]
+turn(messages)
+if kind == 1:
+    sys.exit("no more ideas")
+# Two conversations at once, and one whose history was edited.
+first = turn([{"role": "user", "content": "a"}], max_tokens=5)
+turn([{"role": "user", "content": "b"}, first["message"], {"role": "user", "content": "c"}], max_tokens=5)
+print("thinking ..")
+print(json.dumps({"answer": "led", "reward": 0.25}))
+"#,
+    );
+    let experiment = experiment
+        .with("dialogue.max_turns", 12)
+        .with("rl.max_dropped_share", 1.0);
+    let run = experiment.train("run", &[]);
+    let mut seen = [0; 3];
+    for trajectory in of_steps(&run) {
+        let sequences = trajectory["sequences"].as_array().expect("a list").len();
+        if let Some(why) = trajectory["excluded"].as_str() {
+            assert!(
+                why.contains("exit status: 1") && why.contains("no more ideas"),
+                "{why}"
+            );
+            seen[1] += 1;
+        } else if trajectory["answer"] == "led" {
+            assert_eq!(sequences, 3, "{trajectory}");
+            assert_eq!(trajectory["verdict"]["score"], 0.25);
+            seen[2] += 1;
+        } else {
+            let finish = trajectory["finish"].as_str();
+            assert!(
+                matches!(finish, Some("max-turns" | "length")),
+                "{trajectory}"
+            );
+            seen[0] += 1;
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
+}
+
+#[test]
+fn what_an_agent_must_not_do_is_refused_and_costs_nobody_else() {
+    let experiment = led_by(
+        Experiment::tiny(),
+        r#"
+def refused(status, part, path, body, base=BASE):
+    try:
+        post(path, body, base)
+    except urllib.error.HTTPError as error:
+        text = error.read().decode()
+        assert error.code == status and part in text, (path, error.code, text)
+    else:
+        raise AssertionError(f"{path} was accepted")
+
+messages = task["messages"]
+ask = "/v1/chat/completions"
+refused(400, "`temperature`", ask, {"messages": messages, "temperature": 0.1})
+refused(400, "`stop`", ask, {"messages": messages, "stop": ["x"]})
+refused(400, "no JSON object", ask, [1])
+refused(400, "messages", ask, {"messages": []})
+refused(400, "context", ask, {"messages": [{"role": "user", "content": "long " * 4000}]})
+refused(404, "no trajectory", ask, {"messages": messages}, BASE[:-4] + "0000")
+refused(404, "no such route", "/v1/embeddings", {})
+refused(404, "no tool", "/tools/rm", {})
+refused(400, "no turn of the policy", "/tools/lookup", {"id": "call_9_9_9", "arguments": {}})
+refused(404, "no such route", "/agents/next", {}, BASE.split("/t/")[0])
+turn(messages)
+done = post("/tools/lookup", {"arguments": {"of": "nowhere", "get": "population"}})
+assert set(done) == {"ended", "failed", "content"}, done
+post("/finish", {"answer": "done"})
+refused(410, "ended before", "/finish", {"answer": "again"})
+"#,
+    );
+    let run = experiment.train("run", &[]);
+    for trajectory in of_steps(&run) {
+        assert_eq!(trajectory["excluded"], Value::Null, "{trajectory}");
+        assert_eq!(trajectory["answer"], "done");
+    }
+}
+
+#[test]
+fn remote_agents_fetch_their_tasks() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = port.local_addr().expect("has an address");
+    drop(port);
+    let experiment = Experiment::tiny().with_toml(&format!("agent.listen = '{address}'"));
+    let script = experiment.write(
+        "worker.py",
+        r#"
+import json, sys, threading, time, urllib.error, urllib.request
+
+def post(url, body):
+    request = urllib.request.Request(url, json.dumps(body).encode())
+    answer = urllib.request.urlopen(request).read()
+    return json.loads(answer) if answer else None
+
+def work():
+    while True:
+        try:
+            fetched = post(sys.argv[1] + "/agents/next", {})
+        except urllib.error.URLError:
+            time.sleep(0.05)
+            continue
+        if fetched:
+            ask = {"messages": fetched["task"]["messages"], "tools": fetched["task"]["tools"]}
+            post(fetched["openai_base_url"] + "/chat/completions", ask)
+            post(fetched["url"] + "/finish", {"answer": "fetched"})
+
+for _ in range(4):
+    threading.Thread(target=work, daemon=True).start()
+sys.stdin.read()
+"#,
+    );
+    let mut worker = Command::new("python3")
+        .arg(script)
+        .arg(format!("http://{address}"))
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("python3 is there");
+    let run = experiment.train("run", &[]);
+    // The worker ends with its input.
+    drop(worker.stdin.take());
+    assert!(worker.wait().expect("it ends").success());
+    let trajectories = of_steps(&run);
+    assert!(!trajectories.is_empty());
+    assert!(trajectories.iter().all(|one| one["answer"] == "fetched"));
+}
+
+#[test]
+fn an_agent_that_cannot_work_is_refused_before_training() {
+    let refused = |settings: &str, part: &str| {
+        let ended = Experiment::tiny().with_toml(settings).try_train("run", &[]);
+        ended.refused_with(&[part]);
+    };
+    refused("agent.max_processes = 3", "agent.command");
+    refused(
+        "agent.command = ['a']\nagent.listen = '127.0.0.1:1'",
+        "agent.listen",
+    );
+    refused("agent.listen = '0.0.0.0:8700'", "agent.token_env");
+}
