@@ -61,9 +61,7 @@ impl Service {
         let mut running = host.start(arguments);
         let address = running.rest_of_line("listening on http://");
         Self {
-            client: Client {
-                address: address.parse().expect("an address"),
-            },
+            client: Client::of(&address),
             running,
             _folder: folder,
         }
@@ -81,6 +79,13 @@ impl Service {
 }
 
 impl Client {
+    /// A client of the service at this address, such as `127.0.0.1:8000`.
+    pub fn of(address: &str) -> Self {
+        Self {
+            address: address.parse().expect("an address"),
+        }
+    }
+
     /// A connection to it.
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("it listens");

@@ -1,5 +1,5 @@
-//! `cargo xtask clients`: runs published clients from PyPI against our service; MCP clients and servers from PyPI and npm; or
-//! published trainers with the Python package. It is not part of the tests, because it needs the network and a Python.
+//! `cargo xtask clients`: runs published clients from PyPI against our service; trains by agents that use published packages;
+//! runs MCP clients and servers from PyPI and npm; or published trainers with the Python package. It is not part of the tests, because it needs the network and a Python.
 
 use std::{
     io::{BufRead, BufReader},
@@ -55,9 +55,21 @@ const MCP_CASES: &str = "tests/clients/mcp_clients.py";
 /// The tools that the conformance tests call.
 const MCP_TOOLS: &str = "tests/clients/mcp_tools";
 
-/// The choice between clients of the service, MCP and trainers.
+/// Packages that agents are written with.
+const AGENTS: [&str; 3] = [
+    "openai==3.57.0",
+    "anthropic==2.14.0",
+    "openai-agents==0.24.0",
+];
+/// The program that trains by such agents.
+const AGENT_CASES: &str = "tests/clients/agent_clients.py";
+
+/// The choice between clients of the service, agents, MCP and trainers.
 #[derive(Debug, Default, clap::Args)]
 pub struct Choice {
+    /// Instead, train by agents that use the packages of OpenAI and Anthropic, and an agent framework
+    #[arg(long, conflicts_with_all = ["mcp", "trainers"])]
+    agents: bool,
     /// Instead, run MCP's Python SDK, inspector and conformance tests, and a published MCP server; needs npm
     #[arg(long, conflicts_with = "trainers")]
     mcp: bool,
@@ -66,8 +78,8 @@ pub struct Choice {
     trainers: bool,
 }
 
-/// Builds, installs the clients in the target folder, starts the service, and runs the clients against it. With `--mcp`, the
-/// clients are those of MCP. With `--trainers`, runs the trainers with the Python package instead.
+/// Builds, installs the clients in the target folder, starts the service, and runs the clients against it. With `--agents`,
+/// the clients are agents, and training serves them. With `--mcp`, the clients are those of MCP. With `--trainers`, runs the trainers with the Python package instead.
 pub fn run(project: &Project, choice: &Choice) -> Result<()> {
     let mut steps = Steps::new();
     steps.take("make ready", || {
@@ -90,6 +102,17 @@ pub fn run(project: &Project, choice: &Choice) -> Result<()> {
     }
     if choice.mcp {
         return mcp(project, &mut steps);
+    }
+    if choice.agents {
+        let installed = || environment(project, "agents", &[&AGENTS]);
+        let python = steps.take("packages of agents from PyPI", installed)?;
+        return steps.run(
+            "training by agents",
+            (project.command(&python).arg(AGENT_CASES))
+                .arg(project.binary())
+                .arg(project.root().join("target/plugins")),
+            "see the first failed case above",
+        );
     }
     let packages: [&[&str]; 2] = [&[SDK], &["--no-deps", VERL, TINKER[0], TINKER[1]]];
     let installed = || environment(project, "clients", &packages);

@@ -57,7 +57,7 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         what: Vec<String>,
     },
-    /// Test published clients, from PyPI, against `rlf-host serve`; or trainers with the Python package
+    /// Test published clients, from PyPI, against `rlf-host serve`; agents in training; or trainers with the Python package
     Clients(clients::Choice),
     /// Make very many calls, good and bad, and report what they leave behind
     Soak {

@@ -6,11 +6,12 @@ use axum::response::Response;
 use http::StatusCode;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::tool::ToolCall;
+use rlf_policy::SamplingParams;
 use rlf_rollout::agent::{AgentMessage, Stopped, Turn, TurnRequest};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::wire::{self, Neutral, Refusal};
+use crate::wire::{self, Neutral, Refusal, Sampling};
 
 /// Keys that are read, or that change nothing about the answer.
 const USED: [&str; 8] = [
@@ -75,16 +76,18 @@ struct SentTool {
 /// A request, with the form in which its answer is sent.
 pub(crate) struct Request {
     pub(crate) turn: TurnRequest,
+    /// The sampling parameters, if the request may choose them.
+    pub(crate) params: SamplingParams,
     model: Value,
     stream: bool,
 }
 
 impl Request {
-    /// Reads the body of a request. `temperature` is that of the run.
-    pub(crate) fn read(body: &[u8], temperature: f32) -> Result<Self, Refusal> {
+    /// Reads the body of a request.
+    pub(crate) fn read(body: &[u8], sampling: Sampling) -> Result<Self, Refusal> {
         let request: Map<String, Value> = rlf_json::from_slice(body)
             .map_err(|error| Refusal::invalid(format!("the body is no JSON object: {error}")))?;
-        wire::check_parameters(&request, &USED, &NEUTRAL, temperature)?;
+        wire::check_parameters(&request, &USED, &NEUTRAL, sampling)?;
         let mut messages = Vec::new();
         if let Some(system) = request.get("system").filter(|system| !system.is_null()) {
             let text = text(system).map_err(|why| Refusal::invalid(format!("system: {why}")))?;
@@ -116,6 +119,7 @@ impl Request {
                 tools: tools.collect::<Result<_, _>>()?,
                 max_tokens: wire::max_tokens(&request, &["max_tokens"])?,
             },
+            params: wire::params(&request, sampling)?,
             model: request.get("model").cloned().unwrap_or(json!("policy")),
             stream: request.get("stream").is_some_and(|value| value == true),
         })
@@ -296,7 +300,7 @@ mod tests {
     use super::*;
 
     fn read(body: &Value) -> Result<Request, Refusal> {
-        Request::read(body.to_string().as_bytes(), 1.0)
+        Request::read(body.to_string().as_bytes(), Sampling::Fixed(1.0))
     }
 
     #[test]

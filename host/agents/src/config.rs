@@ -9,7 +9,7 @@ use rlf_config::milliseconds;
 use serde::{Deserialize, Serialize};
 
 /// Minimum length of the token that remote agents show.
-const MIN_TOKEN: usize = 16;
+pub(crate) const MIN_TOKEN: usize = 16;
 
 /// The agent that leads the trajectories of a run, instead of our own loop.
 ///

@@ -14,6 +14,7 @@
 //! | requests and answers in OpenAI's form | `openai` |
 //! | requests and answers in Anthropic's form | `anthropic` |
 //! | what both forms share: sampling parameters, refusals, streams | `wire` |
+//! | a policy that is not being trained, over HTTP | `policy_service`: [`PolicyService`] |
 //! | an agent as a process of this machine | `process` |
 //! | agents that fetch their tasks | `remote` |
 
@@ -21,6 +22,7 @@ mod agents;
 mod anthropic;
 mod config;
 mod openai;
+mod policy_service;
 mod process;
 mod remote;
 mod routes;
@@ -30,3 +32,4 @@ mod wire;
 
 pub use agents::{Agents, AgentsError};
 pub use config::{AgentConfig, InvalidAgent};
+pub use policy_service::{PolicyService, PolicyServiceError};

@@ -7,11 +7,12 @@ use axum::response::Response;
 use http::StatusCode;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::tool::{ToolCall, ToolDefinition};
+use rlf_policy::SamplingParams;
 use rlf_rollout::agent::{AgentMessage, Stopped, Turn, TurnRequest};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::wire::{self, Neutral, Refusal};
+use crate::wire::{self, Neutral, Refusal, Sampling};
 
 /// Keys that are read, or that change nothing about the answer.
 const USED: [&str; 16] = [
@@ -95,17 +96,21 @@ struct SentDefinition {
 /// A request, with the form in which its answer is sent.
 pub(crate) struct Request {
     pub(crate) turn: TurnRequest,
+    /// The sampling parameters, if the request may choose them.
+    pub(crate) params: SamplingParams,
+    /// The seed. Ignored where the seed of a run decides.
+    pub(crate) seed: Option<u64>,
     model: Value,
     stream: bool,
     with_usage: bool,
 }
 
 impl Request {
-    /// Reads the body of a request. `temperature` is that of the run.
-    pub(crate) fn read(body: &[u8], temperature: f32) -> Result<Self, Refusal> {
+    /// Reads the body of a request.
+    pub(crate) fn read(body: &[u8], sampling: Sampling) -> Result<Self, Refusal> {
         let request: Map<String, Value> = rlf_json::from_slice(body)
             .map_err(|error| Refusal::invalid(format!("the body is no JSON object: {error}")))?;
-        wire::check_parameters(&request, &USED, &NEUTRAL, temperature)?;
+        wire::check_parameters(&request, &USED, &NEUTRAL, sampling)?;
         let messages: Vec<Value> = wire::list(&request, "messages")?;
         let messages = messages.into_iter().enumerate().map(|(place, value)| {
             let wrong = |why: String| Refusal::invalid(format!("messages[{place}]: {why}"));
@@ -136,6 +141,8 @@ impl Request {
                 tools: tools.collect::<Result<_, _>>()?,
                 max_tokens: wire::max_tokens(&request, &["max_completion_tokens", "max_tokens"])?,
             },
+            params: wire::params(&request, sampling)?,
+            seed: request.get("seed").and_then(Value::as_u64),
             model: request.get("model").cloned().unwrap_or(json!("policy")),
             stream: is("stream"),
             with_usage: request
@@ -330,7 +337,7 @@ mod tests {
     use super::*;
 
     fn refused(body: &Value) -> String {
-        match Request::read(body.to_string().as_bytes(), 1.0) {
+        match Request::read(body.to_string().as_bytes(), Sampling::Fixed(1.0)) {
             Ok(_) => panic!("{body} was accepted"),
             Err(refusal) => refusal.message,
         }
@@ -351,7 +358,7 @@ mod tests {
             ],
             "tools": [{ "type": "function", "function": { "name": "look", "strict": true } }],
         });
-        let request = Request::read(body.to_string().as_bytes(), 1.0).unwrap();
+        let request = Request::read(body.to_string().as_bytes(), Sampling::Fixed(1.0)).unwrap();
         let roles = request.turn.messages.iter().map(|sent| sent.message.role);
         assert_eq!(
             roles.collect::<Vec<_>>(),

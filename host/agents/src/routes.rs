@@ -20,7 +20,7 @@ use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 use rlf_dialogue::message::plain_text;
 use rlf_rollout::agent::{AgentEnd, AgentReport, AgentTrajectory};
 use serde::Deserialize;
@@ -29,7 +29,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::remote::Queue;
 use crate::seats::{Seat, Seats};
-use crate::wire::{Refusal, answer};
+use crate::wire::{Refusal, Sampling, answer};
 use crate::{anthropic, openai};
 
 /// Maximum size of a body, in bytes.
@@ -88,7 +88,7 @@ async fn chat_completions(
     let turn = async {
         let seat = desk.seat(&token)?;
         let body = body(request).await?;
-        let request = openai::Request::read(&body, desk.temperature)?;
+        let request = openai::Request::read(&body, Sampling::Fixed(desk.temperature))?;
         let turn = seat.trajectory.complete(request.turn.clone()).await?;
         Ok(request.answer(&turn, &desk.next_id()))
     };
@@ -103,7 +103,7 @@ async fn messages(
     let turn = async {
         let seat = desk.seat(&token)?;
         let body = body(request).await?;
-        let request = anthropic::Request::read(&body, desk.temperature)?;
+        let request = anthropic::Request::read(&body, Sampling::Fixed(desk.temperature))?;
         let turn = seat.trajectory.complete(request.turn.clone()).await?;
         Ok(request.answer(&turn, &desk.next_id()))
     };
@@ -112,11 +112,16 @@ async fn messages(
 
 async fn models(State(desk): State<Arc<Desk>>, Path(token): Path<String>) -> Answer {
     desk.seat(&token).map_err(|refusal| refusal.openai())?;
+    Ok(known_models())
+}
+
+/// The list of models, of which there is one.
+pub(crate) fn known_models() -> Response {
     let model = json!({ "id": "policy", "object": "model", "created": 0, "owned_by": "rlf-host" });
-    Ok(answer(
+    answer(
         StatusCode::OK,
         &json!({ "object": "list", "data": [model] }),
-    ))
+    )
 }
 
 async fn task(State(desk): State<Arc<Desk>>, Path(token): Path<String>) -> Answer {
@@ -240,20 +245,9 @@ async fn next(State(desk): State<Arc<Desk>>, headers: HeaderMap) -> Answer {
     if !desk.is_remote {
         return Err(unknown().await);
     }
-    if let Some(token) = &desk.token {
-        let shown = headers
-            .get(AUTHORIZATION)
-            .map_or(&[][..], |value| value.as_bytes());
-        let wanted = format!("Bearer {token}");
-        if !bool::from(shown.ct_eq(wanted.as_bytes())) {
-            let refusal = Refusal {
-                status: StatusCode::UNAUTHORIZED,
-                code: "unauthorized",
-                message: "show the token of agent.token_env: `Authorization: Bearer TOKEN`"
-                    .to_owned(),
-            };
-            return Err(refusal.openai());
-        }
+    if !is_shown(desk.token.as_deref(), &headers) {
+        let why = "show the token of agent.token_env: `Authorization: Bearer TOKEN`";
+        return Err(Refusal::unauthorized(why).openai());
     }
     if let Some(task) = desk.queue.take().await {
         return Ok(answer(StatusCode::OK, &task));
@@ -263,7 +257,18 @@ async fn next(State(desk): State<Arc<Desk>>, headers: HeaderMap) -> Answer {
     Ok(response)
 }
 
-async fn unknown() -> Response {
+/// True if the headers show the token, as OpenAI's or Anthropic's packages send it, or none is needed.
+pub(crate) fn is_shown(token: Option<&str>, headers: &HeaderMap) -> bool {
+    let Some(token) = token else { return true };
+    let bearer = format!("Bearer {token}");
+    let is = |name, wanted: &str| {
+        let shown = headers.get(name);
+        shown.is_some_and(|shown| shown.as_bytes().ct_eq(wanted.as_bytes()).into())
+    };
+    is(AUTHORIZATION, &bearer) || is(HeaderName::from_static("x-api-key"), token)
+}
+
+pub(crate) async fn unknown() -> Response {
     let refusal = Refusal {
         status: StatusCode::NOT_FOUND,
         code: "no_route",
@@ -278,7 +283,7 @@ fn parsed<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<T, Refusal> {
 }
 
 /// Reads the body of a request.
-async fn body(request: Request) -> Result<Bytes, Refusal> {
+pub(crate) async fn body(request: Request) -> Result<Bytes, Refusal> {
     let reading = axum::body::to_bytes(request.into_body(), MAX_BODY);
     match tokio::time::timeout(BODY, reading).await {
         Ok(Ok(bytes)) => Ok(bytes),

@@ -5,6 +5,7 @@ use axum::response::Response;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use rlf_dialogue::tool::{Hints, ToolDefinition};
+use rlf_policy::SamplingParams;
 use rlf_rollout::agent::TurnRefused;
 use serde_json::{Map, Value, json};
 
@@ -23,6 +24,14 @@ impl Refusal {
             status: StatusCode::BAD_REQUEST,
             code: "invalid_request",
             message: message.into(),
+        }
+    }
+
+    pub(crate) fn unauthorized(message: &str) -> Self {
+        Self {
+            status: StatusCode::UNAUTHORIZED,
+            code: "unauthorized",
+            message: message.to_owned(),
         }
     }
 
@@ -87,19 +96,34 @@ pub(crate) fn events(events: String) -> Response {
 /// A parameter, with a test for the values that change nothing.
 pub(crate) type Neutral = (&'static str, fn(&Value) -> bool);
 
-/// Parameters that may be left out or have these values. With others, the distribution would not be the one whose
-/// log-probabilities are recorded, or the answer would have another form than the one given here.
+/// The sampling parameters that requests may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sampling {
+    /// Only this temperature, at which training samples. With other parameters, the recorded log-probabilities would be
+    /// wrong.
+    Fixed(f32),
+    /// Any that the policy can be sampled with.
+    Free,
+}
+
+/// Refuses parameters that would change what is sampled, if that is fixed, or the form of the answer. All others may be
+/// left out or have neutral values.
 pub(crate) fn check_parameters(
     request: &Map<String, Value>,
     used: &[&str],
     neutral: &[Neutral],
-    temperature: f32,
+    sampling: Sampling,
 ) -> Result<(), Refusal> {
     for (name, value) in request {
         if value.is_null() || used.contains(&name.as_str()) {
             continue;
         }
-        if name == "temperature" {
+        if matches!(sampling, Sampling::Free) && FREE.contains(&name.as_str()) {
+            continue;
+        }
+        if let Sampling::Fixed(temperature) = sampling
+            && name == "temperature"
+        {
             let same = value
                 .as_f64()
                 .is_some_and(|asked| (asked as f32 - temperature).abs() < 1e-6);
@@ -125,6 +149,35 @@ pub(crate) fn check_parameters(
         }
     }
     Ok(())
+}
+
+/// Parameters that are read if sampling is free.
+const FREE: [&str; 3] = ["temperature", "top_p", "top_k"];
+
+/// The sampling parameters of a request, if sampling is free.
+pub(crate) fn params(
+    request: &Map<String, Value>,
+    sampling: Sampling,
+) -> Result<SamplingParams, Refusal> {
+    let mut params = SamplingParams::default();
+    if matches!(sampling, Sampling::Fixed(_)) {
+        return Ok(params);
+    }
+    let number = |name: &str| match request.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => (value.as_f64().map(Some))
+            .ok_or_else(|| Refusal::invalid(format!("`{name}` is {value}, and no number"))),
+    };
+    if let Some(temperature) = number("temperature")? {
+        params.temperature = temperature as f32;
+    }
+    if let Some(top_p) = number("top_p")? {
+        params.top_p = top_p as f32;
+    }
+    if let Some(top_k) = number("top_k")? {
+        params.top_k = top_k as usize;
+    }
+    Ok(params)
 }
 
 /// True for 1, 1.0.

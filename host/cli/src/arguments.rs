@@ -24,7 +24,7 @@ pub(crate) use self::plugin::{
     BuildPlugin, NewKind, NewLanguage, NewPlugin, Plugin, PluginCommand, Trial,
 };
 pub(crate) use self::run::Run;
-pub(crate) use self::serve::{Serve, ServeCommand, ServeHttp, ServeMcp};
+pub(crate) use self::serve::{Serve, ServeCommand, ServeHttp, ServeMcp, ServePolicy};
 
 /// Post-train language models for multi-turn tool use, with sandboxed tools and rewards
 ///

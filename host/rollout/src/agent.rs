@@ -11,10 +11,12 @@
 //! A malformed call never reaches the agent. As in our own loop, the policy is told how to mend it, and takes another
 //! turn.
 //!
+//! - `chat`: conversations that belong to no trajectory, as a deployment has them
 //! - `conversation`: one conversation with the agent, over an [`Episode`](rlf_dialogue::episode::Episode)
 //! - `message`: messages as agents send them, and when two are the same
 //! - `trajectory`: the requests of one trajectory, its limits, and the trajectory that they make
 
+mod chat;
 mod conversation;
 mod message;
 mod trajectory;
@@ -27,6 +29,7 @@ use rlf_dialogue::tool::ToolDefinition;
 
 pub(crate) use trajectory::play;
 
+pub use chat::PolicyChat;
 pub use message::AgentMessage;
 pub use trajectory::AgentTrajectory;
 

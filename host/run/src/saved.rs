@@ -7,6 +7,7 @@ use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::NumberedTask;
 use rlf_policy::{GenerationConfig, Model, Purpose, SamplingParams, open_device};
+use rlf_rollout::agent::PolicyChat;
 use rlf_rollout::evaluate::Evaluation;
 use rlf_rollout::rollout::rollout;
 use rlf_train::run::{Checkpoint, config_path, content_changes};
@@ -84,6 +85,13 @@ impl SavedRun {
                 .await?;
             Ok(evaluation)
         })
+    }
+
+    /// The policy as it answers conversations that belong to no task.
+    pub fn chat(&self) -> Result<PolicyChat, RunFailure> {
+        let (engine, generator) = self.parts.rollout_engine(&self.model)?;
+        let dialogue = engine.context.dialogue.clone();
+        Ok(PolicyChat::new(dialogue, generator, self.parts.config.seed))
     }
 
     /// Plays one task `samples` times. The samples are those of one group, numbered from 0.

@@ -2,8 +2,9 @@
 
 use std::process::{Command, Stdio};
 
-use rlf_tests::{Experiment, RunFolder, without_times};
-use serde_json::Value;
+use rlf_tests::{Client, Experiment, RunFolder, without_times};
+use rustix::process::Signal;
+use serde_json::{Value, json};
 
 /// The functions that agents of these tests begin with. They use only what comes with Python.
 const CLIENT: &str = r#"
@@ -255,4 +256,54 @@ fn an_agent_that_cannot_work_is_refused_before_training() {
         "agent.listen",
     );
     refused("agent.listen = '0.0.0.0:8700'", "agent.token_env");
+}
+
+#[test]
+fn the_policy_of_a_run_answers_anybody_who_shows_the_token() {
+    let experiment = Experiment::tiny();
+    let run = experiment.train("run", &[]);
+    let host = experiment.host();
+    let plugins = host.plugins().display().to_string();
+    let serve = ["serve", "policy", run.as_str(), "--plugins", &plugins];
+    // Any variable that is long enough can hold the token.
+    let more = ["--listen", "127.0.0.1:0", "--token-env", "PATH"];
+    let mut running = host.start(serve.iter().chain(&more));
+    let client = Client::of(&running.rest_of_line("listening on http://"));
+    let token = std::env::var("PATH").expect("is set");
+    let bearer = format!("Bearer {token}");
+    let ask = |path: &str, header: (&str, &str), more: Value| {
+        let messages = json!([{ "role": "user", "content": "What is the area of lebanon?" }]);
+        let mut body = json!({ "model": "policy", "messages": messages, "max_tokens": 24 });
+        let more = more.as_object().expect("an object").clone();
+        body.as_object_mut().expect("an object").extend(more);
+        client.ask("POST", path, &[header], &body.to_string())
+    };
+    let openai = |more: Value| {
+        let answer = ask("/v1/chat/completions", ("authorization", &bearer), more);
+        (answer.status, answer.json())
+    };
+    let said = |seed: u64| {
+        let (status, answer) = openai(json!({ "seed": seed, "temperature": 0.9, "top_p": 0.95 }));
+        assert_eq!(status, 200, "{answer}");
+        answer["choices"][0]["message"]["content"].clone()
+    };
+    assert_eq!(said(1), said(1));
+    assert_ne!(said(1), said(2));
+    let (status, refusal) = openai(json!({ "n": 2 }));
+    assert_eq!(status, 400);
+    assert!(
+        refusal["error"]["message"].to_string().contains("`n` = 2"),
+        "{refusal}"
+    );
+    assert_eq!(openai(json!({ "temperature": -1.0 })).0, 400);
+    let anthropic = ask("/v1/messages", ("x-api-key", &token), json!({ "top_k": 5 }));
+    assert_eq!(anthropic.json()["type"], "message", "{anthropic:?}");
+    let refused = ask("/v1/messages", ("x-api-key", "guess"), json!({}));
+    assert_eq!(refused.status, 401);
+    running.signal(Signal::TERM);
+    running.wait().succeeded();
+
+    let open = ["--listen", "0.0.0.0:0"];
+    let ended = host.run(serve.iter().chain(&open));
+    ended.refused_with(&["--token-env"]);
 }

@@ -22,6 +22,8 @@ pub(crate) enum ServeCommand {
     ///
     /// MCP over HTTP is at the path /mcp of `rlf-host serve`.
     Mcp(ServeMcp),
+    /// Serve the policy of a run, with the protocols of OpenAI's chat completions and Anthropic's messages
+    Policy(ServePolicy),
 }
 
 #[derive(Debug, Args)]
@@ -31,6 +33,21 @@ pub(crate) struct ServeMcp {
     /// Plugin or MCP server to serve although it reaches a network, a model or a directory; may be repeated
     #[arg(long, value_name = "NAME")]
     pub(crate) allow: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServePolicy {
+    /// The run's directory
+    pub(crate) run: PathBuf,
+    /// Address and port to listen on
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8000")]
+    pub(crate) listen: SocketAddr,
+    /// Environment variable with the token that clients must send; needed if other machines can connect
+    #[arg(long, value_name = "NAME")]
+    pub(crate) token_env: Option<String>,
+    /// `cpu`, `cuda`, `cuda:N` or `auto`, instead of the run's device
+    #[arg(long)]
+    pub(crate) device: Option<String>,
 }
 
 #[derive(Debug, Args)]

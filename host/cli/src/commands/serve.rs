@@ -5,16 +5,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use rlf_agents::{PolicyService, PolicyServiceError};
 use rlf_environments::environments::Environments;
 use rlf_plugins::follower::Follower;
 use rlf_plugins::registry::Registry;
+use rlf_run::SavedRun;
 use rlf_sandbox::Sandbox;
 use rlf_serve::{Offer, ServeConfig, ServeConfigError, Server};
 use rlf_tools::tool_manager::ToolManager;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
-use crate::arguments::{self, ServeCommand, ServeHttp, ServeMcp};
+use crate::advice::with_options;
+use crate::arguments::{self, ServeCommand, ServeHttp, ServeMcp, ServePolicy};
 use crate::operator::Operator;
 use crate::plugins::sources;
 use crate::progress::Progress;
@@ -26,6 +29,7 @@ const INTERRUPTED: i32 = 130;
 pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
     match &options.command {
         Some(ServeCommand::Mcp(mcp)) => over_streams(mcp, &options.http.plugins.plugins),
+        Some(ServeCommand::Policy(policy)) => policy_of(policy, &options.http.plugins.plugins),
         None => over_http(&options.http),
     }
 }
@@ -87,6 +91,35 @@ fn over_streams(options: &ServeMcp, added: &[PathBuf]) -> anyhow::Result<ExitCod
     // A thread may still wait for input that never comes.
     runtime.shutdown_background();
     served?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Serves the policy of a run.
+fn policy_of(options: &ServePolicy, added: &[PathBuf]) -> anyhow::Result<ExitCode> {
+    let token = options.token_env.as_deref().map(|name| {
+        std::env::var(name).with_context(|| format!("--token-env: the environment variable {name}"))
+    });
+    let token = token.transpose()?;
+    let device = options.device.as_deref();
+    let saved = SavedRun::open(&options.run, &sources(added), device, &Progress::new())
+        .map_err(with_options)?;
+    let runtime = runtime()?;
+    let stop = asked_to_stop()?;
+    runtime.block_on(async {
+        let chat = saved.chat()?;
+        let service =
+            PolicyService::start(options.listen, token, chat).map_err(|error| match error {
+                PolicyServiceError::Unprotected(_) => anyhow!("{error} (--token-env NAME)"),
+                error => anyhow!(error),
+            })?;
+        let address = service.address();
+        say!("listening on http://{address}");
+        say!("  OpenAI       base URL http://{address}/v1");
+        say!("  Anthropic    base URL http://{address}");
+        say!("  checkpoint   {}", saved.checkpoint.path.display());
+        stop.notified().await;
+        anyhow::Ok(())
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

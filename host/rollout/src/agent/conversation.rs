@@ -11,6 +11,8 @@ use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{CallOutcome, Observation, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{Event, ModelTurn, Trajectory};
 
+use serde_json::{Map, Value};
+
 use super::message::{AgentMessage, after};
 use super::{Stopped, TurnRefused};
 use crate::generate::{Generated, Generator, OpenSequence, SequenceId};
@@ -55,7 +57,7 @@ impl Conversation {
         generator: &Arc<dyn Generator>,
         number: usize,
         trajectory: &str,
-        task: &Task,
+        task: &str,
         messages: &[AgentMessage],
         tools: &[ToolDefinition],
     ) -> Result<Self, TurnRefused> {
@@ -66,8 +68,14 @@ impl Conversation {
         };
         let prompt = messages.iter().map(|sent| sent.message.clone()).collect();
         let task = Task {
+            id: task.to_owned(),
+            source: String::new(),
             prompt,
-            ..task.clone()
+            tools: None,
+            reference: Value::Null,
+            environment: None,
+            setup: Value::Null,
+            extra: Map::new(),
         };
         let episode = Episode::start(dialogue, id, &task, tools.to_vec());
         let mut episode = episode.map_err(|error| match error {

@@ -212,7 +212,7 @@ impl AgentTrajectory {
             &self.generator,
             state.begun,
             &self.id,
-            &self.task,
+            &self.task.id,
             messages,
             tools,
         );
