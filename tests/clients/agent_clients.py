@@ -198,6 +198,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         own = train(os.path.join(folder, "own"))
         calls = max(row.get("calls_per_trajectory", 0) for row in own)
+        assert calls > 0.5, "the policy makes no calls, so nothing would be compared"
         print(f"our own loop: {len(own)} lines of metrics, up to {calls:.2f} calls in a trajectory", flush=True)
         for number, (name, agent) in enumerate(AGENTS.items()):
             try:

@@ -79,7 +79,7 @@ impl Agents {
         trajectory: &AgentTrajectory,
         url: &str,
         token: &str,
-        over: oneshot::Receiver<AgentEnd>,
+        mut over: oneshot::Receiver<AgentEnd>,
     ) -> AgentEnd {
         // The semaphore is never closed.
         let _place = self.places.acquire().await;
@@ -94,16 +94,14 @@ impl Agents {
             ("ANTHROPIC_API_KEY", token.to_owned()),
             ("RLF_TRAJECTORY_URL", url.to_owned()),
         ];
-        let running = process::run(&self.config, &variables, &task);
-        tokio::pin!(running);
-        tokio::select! {
-            end = &mut running => end,
-            Ok(end) = over => {
-                // The report counts. The process may still tidy up.
-                _ = running.await;
-                end
-            }
+        let ended = process::run(&self.config, &variables, &task).await;
+        // A report over HTTP counts. The process may have tidied up since.
+        if !matches!(ended, AgentEnd::Misconfigured(_))
+            && let Ok(reported) = over.try_recv()
+        {
+            return reported;
         }
+        ended
     }
 
     /// Has a remote agent lead a trajectory.

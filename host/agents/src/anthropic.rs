@@ -61,11 +61,16 @@ enum SentBlock {
         tool_use_id: String,
         #[serde(default)]
         content: Value,
+        #[serde(default)]
+        is_error: bool,
     },
 }
 
 #[derive(Deserialize)]
 struct SentTool {
+    /// `custom`, or one of the tools that Anthropic's service runs itself.
+    #[serde(rename = "type", default)]
+    kind: Option<String>,
     name: String,
     #[serde(default)]
     description: Option<String>,
@@ -111,12 +116,17 @@ impl Request {
             let sent = SentTool::deserialize(value);
             let sent =
                 sent.map_err(|error| Refusal::invalid(format!("tools[{place}]: {error}")))?;
+            if let Some(kind) = sent.kind.filter(|kind| kind != "custom") {
+                return Err(Refusal::invalid(format!(
+                    "tools[{place}]: a tool of the type `{kind}` cannot be offered; only custom ones can"
+                )));
+            }
             wire::tool(&sent.name, sent.description.as_deref(), sent.input_schema)
         });
         Ok(Self {
             turn: TurnRequest {
                 messages,
-                tools: tools.collect::<Result<_, _>>()?,
+                tools: wire::unique(tools.collect::<Result<_, _>>()?)?,
                 max_tokens: wire::max_tokens(&request, &["max_tokens"])?,
             },
             params: wire::params(&request, sampling)?,
@@ -208,9 +218,11 @@ impl SentMessage {
                 SentBlock::ToolResult {
                     tool_use_id,
                     content,
+                    is_error,
                 } => results.push(AgentMessage {
                     message: Message::text(Role::Tool, text(&content)?),
                     call_id: Some(tool_use_id),
+                    failed: is_error,
                 }),
             }
         }

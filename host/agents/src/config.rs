@@ -117,6 +117,24 @@ impl AgentConfig {
                 }
             }
         }
+        if let Some(url) = &self.public_url
+            && !(url.starts_with("http://") || url.starts_with("https://"))
+        {
+            return wrong(
+                "public_url",
+                "write a URL that begins with http:// or https://",
+            );
+        }
+        if self
+            .listen
+            .is_some_and(|address| address.ip().is_unspecified())
+            && self.public_url.is_none()
+        {
+            return wrong(
+                "public_url",
+                "it is missing; `listen` is no address that agents can reach, so write the URL by which they do",
+            );
+        }
         if self.max_processes == 0 {
             return wrong("max_processes", "write at least 1");
         }

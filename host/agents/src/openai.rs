@@ -138,11 +138,11 @@ impl Request {
         Ok(Self {
             turn: TurnRequest {
                 messages,
-                tools: tools.collect::<Result<_, _>>()?,
+                tools: wire::unique(tools.collect::<Result<_, _>>()?)?,
                 max_tokens: wire::max_tokens(&request, &["max_completion_tokens", "max_tokens"])?,
             },
             params: wire::params(&request, sampling)?,
-            seed: request.get("seed").and_then(Value::as_u64),
+            seed: wire::count(&request, "seed")?,
             model: request.get("model").cloned().unwrap_or(json!("policy")),
             stream: is("stream"),
             with_usage: request
@@ -229,6 +229,7 @@ impl SentMessage {
                 ..Message::text(role, text(&self.content)?)
             },
             call_id: self.tool_call_id,
+            failed: false,
         })
     }
 }

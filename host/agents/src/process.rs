@@ -45,8 +45,8 @@ impl Drop for Group {
     }
 }
 
-/// Runs an agent to its end: writes the task to its standard input, and reads its report. Dropping the future kills the
-/// agent and everything that it started.
+/// Runs an agent to its end: writes the task to its standard input, and reads its report. At the end, or when the future is
+/// dropped, its process group is killed.
 pub(crate) async fn run(
     config: &AgentConfig,
     variables: &[(&str, String)],
@@ -54,7 +54,7 @@ pub(crate) async fn run(
 ) -> AgentEnd {
     let (child, group) = match start(config, variables) {
         Ok(started) => started,
-        Err(why) => return AgentEnd::Failed(why),
+        Err(why) => return AgentEnd::Misconfigured(why),
     };
     let end = tokio::time::timeout(config.wall, attend(child, task)).await;
     drop(group);
@@ -89,7 +89,11 @@ fn start(config: &AgentConfig, variables: &[(&str, String)]) -> Result<(Child, G
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
-        .map_err(|error| format!("cannot start `{program}`: {error}"))?;
+        .map_err(|error| {
+            let place = config.directory.as_ref();
+            let place = place.map_or(String::new(), |place| format!(" in {}", place.display()));
+            format!("cannot start `{program}`{place}: {error}")
+        })?;
     let group = Group(child.id().and_then(|id| Pid::from_raw(id as i32)));
     Ok((child, group))
 }
@@ -119,8 +123,11 @@ async fn attend(mut child: Child, task: &Value) -> AgentEnd {
         }
     };
     match status {
-        Ok(status) if status.success() => report(&out.text()),
-        Ok(status) => AgentEnd::Failed(format!("it ended with {status}{}", quoted(&err.text()))),
+        Ok(status) if status.success() => report(&String::from_utf8_lossy(&out.0)),
+        Ok(status) => AgentEnd::Failed(format!(
+            "it ended with {status}{}",
+            quoted(&rlf_sandbox::safe_text(&err.0))
+        )),
         Err(error) => AgentEnd::Failed(error.to_string()),
     }
 }
@@ -163,10 +170,6 @@ impl Tail {
                 self.0.drain(..self.0.len() - KEPT_BYTES);
             }
         }
-    }
-
-    fn text(&self) -> String {
-        rlf_sandbox::safe_text(&self.0)
     }
 }
 
@@ -220,7 +223,7 @@ mod tests {
     async fn an_agent_that_fails_or_floods_or_hangs_costs_its_own_trajectory() {
         let failed = async |script, wall| match run_shell(script, wall).await {
             AgentEnd::Failed(why) => why,
-            AgentEnd::Finished(report) => panic!("{report:?}"),
+            other => panic!("{other:?}"),
         };
         let why = failed("echo no such file >&2; exit 3", LONG).await;
         assert!(
@@ -246,7 +249,7 @@ mod tests {
             command: vec!["no-such-program".into()],
             ..AgentConfig::default()
         };
-        let AgentEnd::Failed(why) = run(&config, &[], &json!({})).await else {
+        let AgentEnd::Misconfigured(why) = run(&config, &[], &json!({})).await else {
             panic!("it ran")
         };
         assert!(why.contains("`no-such-program`"), "{why}");

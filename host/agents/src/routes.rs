@@ -9,6 +9,8 @@
 //! | `POST /t/TOKEN/tools/NAME` | a call of one of the task's tools |
 //! | `POST /t/TOKEN/finish` | the end of the trajectory, with its report |
 //! | `POST /agents/next` | a task for a remote agent |
+//!
+//! Requests with an `Origin` come from a page in a browser, and are refused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,10 +21,11 @@ use axum::body::Bytes;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use axum::routing::{get, post};
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, ORIGIN};
 use http::{HeaderMap, HeaderName, StatusCode};
 use rlf_dialogue::message::plain_text;
-use rlf_rollout::agent::{AgentEnd, AgentReport, AgentTrajectory};
+use rlf_dialogue::tool::Ended;
+use rlf_rollout::agent::{AgentEnd, AgentReport, AgentTrajectory, Called};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
@@ -33,7 +36,7 @@ use crate::wire::{Refusal, Sampling, answer};
 use crate::{anthropic, openai};
 
 /// Maximum size of a body, in bytes.
-const MAX_BODY: usize = 16 << 20;
+const MAX_BODY: usize = 4 << 20;
 /// Time in which a body has to arrive.
 const BODY: Duration = Duration::from_secs(30);
 
@@ -175,7 +178,7 @@ async fn call_tool(
             arguments => arguments,
         };
         if !arguments.is_object() {
-            return Err(Refusal::invalid("`arguments` is no object"));
+            return Err(Refusal::invalid("`arguments` is not an object"));
         }
         let tools = seat.trajectory.tools().await;
         let is_there = tools.is_ok_and(|tools| tools.iter().any(|tool| tool.name == name));
@@ -188,12 +191,16 @@ async fn call_tool(
         }
         Ok(seat.trajectory.call(id, name, arguments).await?)
     };
-    let outcome = outcome.await.map_err(|refusal| refusal.openai())?;
+    let Called {
+        outcome,
+        terminated,
+    } = outcome.await.map_err(|refusal| refusal.openai())?;
     let observation = outcome.observation.unwrap_or_default();
     let body = json!({
         "ended": outcome.ended.as_str(),
-        "failed": observation.failed || outcome.ended != rlf_dialogue::tool::Ended::Ok,
+        "failed": observation.failed || outcome.ended != Ended::Ok,
         "content": plain_text(&observation.content),
+        "terminated": terminated,
     });
     Ok(answer(StatusCode::OK, &body))
 }
@@ -242,6 +249,7 @@ async fn finish(
 }
 
 async fn next(State(desk): State<Arc<Desk>>, headers: HeaderMap) -> Answer {
+    not_of_a_page(&headers).map_err(|refusal| refusal.openai())?;
     if !desk.is_remote {
         return Err(unknown().await);
     }
@@ -282,8 +290,21 @@ fn parsed<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<T, Refusal> {
     rlf_json::from_slice(body).map_err(|error| Refusal::invalid(format!("the body: {error}")))
 }
 
+/// Refuses requests of a page in a browser, which somebody else may have written.
+fn not_of_a_page(headers: &HeaderMap) -> Result<(), Refusal> {
+    if !headers.contains_key(ORIGIN) {
+        return Ok(());
+    }
+    Err(Refusal {
+        status: StatusCode::FORBIDDEN,
+        code: "origin",
+        message: "pages in a browser are not served".to_owned(),
+    })
+}
+
 /// Reads the body of a request.
 pub(crate) async fn body(request: Request) -> Result<Bytes, Refusal> {
+    not_of_a_page(request.headers())?;
     let reading = axum::body::to_bytes(request.into_body(), MAX_BODY);
     match tokio::time::timeout(BODY, reading).await {
         Ok(Ok(bytes)) => Ok(bytes),

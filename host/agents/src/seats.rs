@@ -17,6 +17,7 @@ pub(crate) struct Seat {
 impl Seat {
     /// Ends the trajectory. Returns false if it has ended before.
     pub(crate) fn end(&self, end: AgentEnd) -> bool {
+        self.trajectory.close("its agent has finished it");
         let sender = lock(&self.end).take();
         sender.is_some_and(|sender| sender.send(end).is_ok())
     }

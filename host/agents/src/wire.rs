@@ -1,5 +1,7 @@
 //! What both forms of requests share: sampling parameters, refusals, streams.
 
+use std::collections::BTreeSet;
+
 use axum::body::Body;
 use axum::response::Response;
 use http::header::CONTENT_TYPE;
@@ -64,7 +66,7 @@ impl From<TurnRefused> for Refusal {
         let (status, code) = match &refused {
             TurnRefused::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid_request"),
             TurnRefused::NoTurns(_) => (StatusCode::BAD_REQUEST, "max_turns"),
-            TurnRefused::TooLong { .. } => (StatusCode::BAD_REQUEST, "context_length_exceeded"),
+            TurnRefused::TooLong(_) => (StatusCode::BAD_REQUEST, "context_length_exceeded"),
             TurnRefused::Over(_) => (StatusCode::GONE, "over"),
             TurnRefused::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
         };
@@ -129,7 +131,7 @@ pub(crate) fn check_parameters(
                 .is_some_and(|asked| (asked as f32 - temperature).abs() < 1e-6);
             if !same {
                 return Err(Refusal::invalid(format!(
-                    "`temperature` is {value}, and this policy is sampled at {temperature}; leave it out, or set the temperature of the run"
+                    "`temperature` is {value}; the run decides how the policy is sampled ({temperature} in training), so leave it out"
                 )));
             }
             continue;
@@ -169,13 +171,19 @@ pub(crate) fn params(
             .ok_or_else(|| Refusal::invalid(format!("`{name}` is {value}, and no number"))),
     };
     if let Some(temperature) = number("temperature")? {
+        // Logits that are divided by less do not fit into single precision.
+        if temperature != 0.0 && !(0.01..=100.0).contains(&temperature) {
+            return Err(Refusal::invalid(format!(
+                "`temperature` is {temperature}; write 0, or 0.01 to 100"
+            )));
+        }
         params.temperature = temperature as f32;
     }
     if let Some(top_p) = number("top_p")? {
         params.top_p = top_p as f32;
     }
-    if let Some(top_k) = number("top_k")? {
-        params.top_k = top_k as usize;
+    if let Some(top_k) = count(request, "top_k")? {
+        params.top_k = usize::try_from(top_k).unwrap_or(usize::MAX);
     }
     Ok(params)
 }
@@ -209,13 +217,13 @@ pub(crate) fn tool(
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if name.is_empty() || name.len() > 64 || !name.bytes().all(is_name) {
         return Err(Refusal::invalid(format!(
-            "`{name}` is no name of a tool; use 1 to 64 letters, digits, `_` and `-`"
+            "`{name}` is not a valid name of a tool; use 1 to 64 letters, digits, `_` and `-`"
         )));
     }
     let schema = schema.unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
     if !schema.is_object() {
         return Err(Refusal::invalid(format!(
-            "the parameters of tool `{name}` are no JSON Schema"
+            "the parameters of tool `{name}` are not a JSON Schema object"
         )));
     }
     Ok(ToolDefinition {
@@ -228,24 +236,43 @@ pub(crate) fn tool(
     })
 }
 
+/// Refuses two tools of the same name.
+pub(crate) fn unique(tools: Vec<ToolDefinition>) -> Result<Vec<ToolDefinition>, Refusal> {
+    let mut names = BTreeSet::new();
+    match tools.iter().find(|tool| !names.insert(&tool.name)) {
+        Some(twice) => Err(Refusal::invalid(format!(
+            "two tools are called `{}`",
+            twice.name
+        ))),
+        None => Ok(tools),
+    }
+}
+
 /// The number of tokens that a request asks for.
 pub(crate) fn max_tokens(
     request: &Map<String, Value>,
     names: &[&str],
 ) -> Result<Option<usize>, Refusal> {
     for name in names {
-        match request.get(*name) {
-            None | Some(Value::Null) => {}
-            Some(value) => {
-                let count = value.as_u64().filter(|count| *count > 0);
-                let count = count.ok_or_else(|| {
-                    Refusal::invalid(format!("`{name}` is {value}; write a number from 1"))
-                })?;
-                return Ok(Some(usize::try_from(count).unwrap_or(usize::MAX)));
+        match count(request, name)? {
+            None => {}
+            Some(0) => {
+                return Err(Refusal::invalid(format!("`{name}` is 0; write at least 1")));
             }
+            Some(count) => return Ok(Some(usize::try_from(count).unwrap_or(usize::MAX))),
         }
     }
     Ok(None)
+}
+
+/// A whole number in a request, which may be missing.
+pub(crate) fn count(request: &Map<String, Value>, name: &str) -> Result<Option<u64>, Refusal> {
+    match request.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => (value.as_u64().map(Some)).ok_or_else(|| {
+            Refusal::invalid(format!("`{name}` is {value}; write a whole number from 0"))
+        }),
+    }
 }
 
 /// The items of a list in a request, which may be missing.
@@ -253,6 +280,6 @@ pub(crate) fn list(request: &Map<String, Value>, key: &str) -> Result<Vec<Value>
     match request.get(key) {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Array(items)) => Ok(items.clone()),
-        Some(_) => Err(Refusal::invalid(format!("`{key}` is no list"))),
+        Some(_) => Err(Refusal::invalid(format!("`{key}` is not a list"))),
     }
 }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rlf_dialogue::message::Message;
-use rlf_dialogue::tool::ToolDefinition;
+use rlf_dialogue::tool::{CallOutcome, ToolDefinition};
 
 pub(crate) use trajectory::play;
 
@@ -45,8 +45,10 @@ pub trait Agent: Send + Sync {
 pub enum AgentEnd {
     /// It finished its task.
     Finished(AgentReport),
-    /// It broke, in words. Its trajectory is excluded, unless a limit of the trajectory had been reached.
+    /// It failed; the text says why. Its trajectory is excluded, unless a limit of the trajectory had been reached.
     Failed(String),
+    /// No agent can be started as configured; the text says why. The rollout ends.
+    Misconfigured(String),
 }
 
 /// The result of an agent's work.
@@ -61,7 +63,7 @@ pub struct AgentReport {
 /// A request for a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnRequest {
-    /// The conversation so far. The last message is no assistant's.
+    /// The conversation so far. The last message is not the assistant's.
     pub messages: Vec<AgentMessage>,
     /// The tools on offer.
     pub tools: Vec<ToolDefinition>,
@@ -78,8 +80,17 @@ pub struct Turn {
     pub stopped: Stopped,
     /// Number of tokens that the policy has read for it.
     pub prompt_tokens: usize,
-    /// Number of tokens that were sampled, those of turns with only malformed calls included.
+    /// Number of tokens that were sampled, those of earlier turns of the same request included.
     pub sampled_tokens: usize,
+}
+
+/// The result of a call of one of the task's tools.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Called {
+    /// The end of the call, and what the policy is to read.
+    pub outcome: CallOutcome,
+    /// True if the environment ended the episode with this call.
+    pub terminated: bool,
 }
 
 /// The reason why a turn ended.
@@ -103,15 +114,8 @@ pub enum TurnRefused {
     #[error("this trajectory has used its {0} turns (dialogue.max_turns)")]
     NoTurns(u32),
     /// The conversation does not fit the context.
-    #[error(
-        "the conversation has {tokens} tokens, and the context is {context} (dialogue.context)"
-    )]
-    TooLong {
-        /// Number of tokens of the conversation.
-        tokens: usize,
-        /// Number of tokens that the context has.
-        context: u32,
-    },
+    #[error("the conversation does not fit into the context of {0} tokens (dialogue.context)")]
+    TooLong(u32),
     /// The trajectory is over.
     #[error("this trajectory is over: {0}")]
     Over(String),

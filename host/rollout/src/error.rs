@@ -57,6 +57,9 @@ pub enum RolloutError {
         /// The task's id.
         task: String,
     },
+    /// No agent can be started.
+    #[error("agent.command: {0}")]
+    Agent(String),
     /// The generator stopped.
     #[error(transparent)]
     Generate(#[from] GenerateError),

@@ -359,6 +359,20 @@ impl TaskEnvironment {
         Ok(())
     }
 
+    /// A copy that calls the same tools, if there is no session. Its calls run beside those of others.
+    pub(crate) fn without_session(&self) -> Option<Self> {
+        self.session.is_none().then(|| Self {
+            context: self.context.clone(),
+            session: None,
+            wanted: self.wanted.clone(),
+            plugin_tools: self.plugin_tools.clone(),
+            view: self.view.clone(),
+            task: self.task.clone(),
+            prompt: Vec::new(),
+            conversation: None,
+        })
+    }
+
     /// The messages before the model's first turn, in order.
     pub(crate) fn prompt(&self) -> &[Message] {
         &self.prompt

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use candle_core::Device;
 use futures_util::future::BoxFuture;
@@ -65,8 +65,8 @@ pub struct RunParts {
     demonstrations: Option<Arc<dyn DemonstrationSet>>,
     /// Plays users, if any task has one.
     user: Option<Arc<dyn User>>,
-    /// Leads trajectories, if the configuration has an agent.
-    agent: Option<Arc<dyn Agent>>,
+    /// Leads trajectories, if the configuration has an agent. Made for the first rollout.
+    agent: OnceLock<Arc<dyn Agent>>,
     /// Loads new versions of plugins that are replaced on disk, for later calls.
     _follower: Option<Follower>,
 }
@@ -231,16 +231,6 @@ impl RunParts {
         );
         checked?;
         let dialogue = context.dialogue;
-        let agent = (config.agent.clone())
-            .map(|agent| {
-                Agents::new(
-                    agent,
-                    config.rl.as_ref().map_or(1.0, |rl| rl.temperature as f32),
-                )
-            })
-            .transpose()
-            .map_err(|error| of_agents(&error))?
-            .map(|agents| Arc::new(agents) as Arc<dyn Agent>);
         let demonstrations = (config.sft.is_some())
             .then(|| tasks.demonstrations(&dialogue, &config.shown_tools))
             .transpose()?;
@@ -254,7 +244,7 @@ impl RunParts {
             models,
             environments,
             user,
-            agent,
+            agent: OnceLock::new(),
             _follower: follower,
             tasks,
             demonstrations,
@@ -378,25 +368,43 @@ impl RunParts {
         }
     }
 
-    /// The engine that makes trajectories with the current weights of `model`.
-    pub fn rollout_engine(
-        &self,
-        model: &Model,
-    ) -> Result<(Arc<RolloutEngine>, Arc<PolicyGenerator>), RolloutError> {
-        let generator = Arc::new(PolicyGenerator::start(
+    /// The generator of turns with the current weights of `model`.
+    pub fn generator(&self, model: &Model) -> Result<Arc<PolicyGenerator>, RolloutError> {
+        Ok(Arc::new(PolicyGenerator::start(
             model.share(),
             self.dialogue.stop_ids().to_vec(),
             self.config.dialogue.context as usize,
             self.config.workers(),
             self.config.engine,
-        )?);
+        )?))
+    }
+
+    /// The engine that makes trajectories with the current weights of `model`.
+    pub fn rollout_engine(
+        &self,
+        model: &Model,
+    ) -> Result<(Arc<RolloutEngine>, Arc<PolicyGenerator>), RunFailure> {
+        let generator = self.generator(model)?;
         let engine = RolloutEngine {
             context: self.episode_context(),
             rewards: self.rewards.clone(),
             generator: generator.clone(),
-            agent: self.agent.clone(),
+            agent: self.agent()?,
         };
         Ok((Arc::new(engine), generator))
+    }
+
+    /// The agent that leads trajectories, if the configuration has one.
+    fn agent(&self) -> Result<Option<Arc<dyn Agent>>, ConfigurationError> {
+        let Some(config) = &self.config.agent else {
+            return Ok(None);
+        };
+        if let Some(agent) = self.agent.get() {
+            return Ok(Some(agent.clone()));
+        }
+        let temperature = (self.config.rl.as_ref()).map_or(1.0, |rl| rl.temperature as f32);
+        let agents = Agents::new(config.clone(), temperature).map_err(|error| of_agents(&error))?;
+        Ok(Some(self.agent.get_or_init(|| Arc::new(agents)).clone()))
     }
 
     /// The rollout settings for a split.

@@ -89,8 +89,8 @@ impl SavedRun {
 
     /// The policy as it answers conversations that belong to no task.
     pub fn chat(&self) -> Result<PolicyChat, RunFailure> {
-        let (engine, generator) = self.parts.rollout_engine(&self.model)?;
-        let dialogue = engine.context.dialogue.clone();
+        let generator = self.parts.generator(&self.model)?;
+        let dialogue = self.parts.dialogue.clone();
         Ok(PolicyChat::new(dialogue, generator, self.parts.config.seed))
     }
 

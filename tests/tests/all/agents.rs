@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// The functions that agents of these tests begin with. They use only what comes with Python.
 const CLIENT: &str = r#"
-import json, os, sys, urllib.error, urllib.request
+import concurrent.futures, json, os, sys, urllib.error, urllib.request
 
 BASE = os.environ["RLF_TRAJECTORY_URL"]
 task = json.loads(sys.stdin.readline())
@@ -81,14 +81,15 @@ fn numbers(run: &RunFolder) -> Vec<Value> {
 /// The trajectories of the RL steps of a run.
 fn of_steps(run: &RunFolder) -> Vec<Value> {
     let files = run.trajectories();
-    assert!(!files.is_empty());
     let lines = files
         .into_iter()
         .filter(|(name, _)| name.starts_with("rl-"));
-    lines
+    let trajectories: Vec<Value> = lines
         .flat_map(|(_, lines)| lines)
         .map(|line| line["trajectory"].clone())
-        .collect()
+        .collect();
+    assert!(!trajectories.is_empty());
+    trajectories
 }
 
 #[test]
@@ -120,15 +121,18 @@ if kind == 0:
 turn(messages)
 if kind == 1:
     sys.exit("no more ideas")
-# Two conversations at once, and one whose history was edited.
-first = turn([{"role": "user", "content": "a"}], max_tokens=5)
-turn([{"role": "user", "content": "b"}, first["message"], {"role": "user", "content": "c"}], max_tokens=5)
+# Conversations at once, and one whose history was edited.
+asked = [[{"role": "user", "content": word}] for word in "abcd"]
+with concurrent.futures.ThreadPoolExecutor() as threads:
+    first = list(threads.map(lambda one: turn(one, max_tokens=5), asked))[0]
+turn([{"role": "user", "content": "e"}, first["message"], {"role": "user", "content": "f"}], max_tokens=5)
 print("thinking ..")
 print(json.dumps({"answer": "led", "reward": 0.25}))
 "#,
     );
     let experiment = experiment
-        .with("dialogue.max_turns", 12)
+        .with("dialogue.max_turns", 40)
+        .with("engine.slots", 2)
         .with("rl.max_dropped_share", 1.0);
     let run = experiment.train("run", &[]);
     let mut seen = [0; 3];
@@ -141,7 +145,7 @@ print(json.dumps({"answer": "led", "reward": 0.25}))
             );
             seen[1] += 1;
         } else if trajectory["answer"] == "led" {
-            assert_eq!(sequences, 3, "{trajectory}");
+            assert_eq!(sequences, 6, "{trajectory}");
             assert_eq!(trajectory["verdict"]["score"], 0.25);
             seen[2] += 1;
         } else {
@@ -181,11 +185,14 @@ refused(404, "no trajectory", ask, {"messages": messages}, BASE[:-4] + "0000")
 refused(404, "no such route", "/v1/embeddings", {})
 refused(404, "no tool", "/tools/rm", {})
 refused(400, "no turn of the policy", "/tools/lookup", {"id": "call_9_9_9", "arguments": {}})
+refused(400, "two tools", ask, {"messages": messages, "tools": task["tools"] * 2})
 refused(404, "no such route", "/agents/next", {}, BASE.split("/t/")[0])
 turn(messages)
 done = post("/tools/lookup", {"arguments": {"of": "nowhere", "get": "population"}})
-assert set(done) == {"ended", "failed", "content"}, done
+assert set(done) == {"ended", "failed", "content", "terminated"}, done
 post("/finish", {"answer": "done"})
+refused(410, "over", ask, {"messages": messages})
+refused(410, "over", "/tools/lookup", {"arguments": {}})
 refused(410, "ended before", "/finish", {"answer": "again"})
 "#,
     );
@@ -256,6 +263,7 @@ fn an_agent_that_cannot_work_is_refused_before_training() {
         "agent.listen",
     );
     refused("agent.listen = '0.0.0.0:8700'", "agent.token_env");
+    refused("agent.command = ['no-such-program']", "no-such-program");
 }
 
 #[test]

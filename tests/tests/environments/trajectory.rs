@@ -12,6 +12,9 @@ use rlf_dialogue::{
 };
 use rlf_policy::{Purpose, Sampler, SamplingParams};
 use rlf_rewards::reward_stack::RewardStack;
+use rlf_rollout::agent::{
+    Agent, AgentEnd, AgentMessage, AgentReport, AgentTrajectory, TurnRequest,
+};
 use rlf_rollout::generate::{GenerateError, GenerateRequest, Generated, Generator, SequenceId};
 use rlf_rollout::rollout::rollout;
 use rlf_rollout::shown_tools::ShownTools;
@@ -81,6 +84,17 @@ async fn play(
     task: Task,
     scripts: &[&[String]],
 ) -> (Vec<Trajectory>, Vec<Graded>, Arc<Dialogue>) {
+    play_led(host, history, task, scripts, None).await
+}
+
+/// Like [`play`], with an agent that leads the trajectories.
+async fn play_led(
+    host: &TestHost,
+    history: &str,
+    task: Task,
+    scripts: &[&[String]],
+    agent: Option<Arc<dyn Agent>>,
+) -> (Vec<Trajectory>, Vec<Graded>, Arc<Dialogue>) {
     let corpus = ["Count to three. {\"by\": 1} add tool_call name arguments answer"];
     let corpus = corpus.map(String::from).into_iter().cycle().take(40);
     let tokenizer = Tokenizer::train_bpe(corpus, &BpeOptions::default()).expect("trained");
@@ -108,7 +122,7 @@ async fn play(
             turns: scripts.iter().map(|turns| turns.to_vec()).collect(),
             said: Mutex::default(),
         }),
-        agent: None,
+        agent,
     });
     let settings = RolloutSettings {
         sampler: Sampler::new(SamplingParams::default(), 1, Purpose::Test).expect("the defaults"),
@@ -124,6 +138,44 @@ async fn play(
         .expect("nothing an environment does is an error of the rollout");
     let group = groups.remove(0);
     (group.trajectories, group.scores, dialogue)
+}
+
+/// An agent that makes the policy's calls until it makes none, and fails if it gets no turn.
+struct Loop;
+
+#[async_trait]
+impl Agent for Loop {
+    async fn lead(&self, trajectory: Arc<AgentTrajectory>) -> AgentEnd {
+        let prompt = trajectory.prompt().await;
+        let mut messages: Vec<AgentMessage> = prompt.into_iter().map(AgentMessage::new).collect();
+        loop {
+            let request = TurnRequest {
+                messages: messages.clone(),
+                tools: trajectory.tools().await.expect("there are tools"),
+                max_tokens: None,
+            };
+            let said = match trajectory.complete(request).await {
+                Ok(turn) => turn.message,
+                Err(refused) => return AgentEnd::Failed(refused.to_string()),
+            };
+            if said.tool_calls.is_empty() {
+                return AgentEnd::Finished(AgentReport::default());
+            }
+            messages.push(AgentMessage::new(said.clone()));
+            for call in said.tool_calls {
+                let id = Some(call.call_id);
+                let made = trajectory.call(id.clone(), call.name, call.arguments).await;
+                let observation = made.expect("is carried out").outcome.observation;
+                messages.push(AgentMessage {
+                    call_id: id,
+                    ..AgentMessage::new(Message {
+                        content: observation.expect("it was served").content,
+                        ..Message::text(Role::Tool, "")
+                    })
+                });
+            }
+        }
+    }
 }
 
 fn outcomes(trajectory: &Trajectory) -> Vec<(&str, Option<&str>)> {
@@ -174,6 +226,38 @@ async fn each_sample_has_a_session_of_its_own_and_is_judged_by_where_it_led() {
     let states = outcomes(&trajectories[1]);
     assert_eq!(states.len(), 3);
     assert_ne!(states[0].1, states[1].1);
+}
+
+#[tokio::test]
+async fn an_agent_acts_in_the_session_and_is_graded_after_the_environment_ended_the_episode() {
+    let host = host();
+    let add = |by: u32| calls(&[("add", json!({ "by": by }))]);
+    let scripts: [&[String]; 2] = [
+        &[add(1), add(2), "done".into()],
+        &[
+            calls(&[("open_door", json!({}))]),
+            add(3),
+            calls(&[("secret", json!({}))]),
+            add(1),
+        ],
+    ];
+    let task = task(json!({}), None, json!({}));
+    let agent = Some(Arc::new(Loop) as Arc<dyn Agent>);
+    let (trajectories, scores, _) = play_led(&host, "as-sampled", task, &scripts, agent).await;
+    let ends = trajectories.iter().map(|one| one.finish);
+    assert_eq!(
+        ends.collect::<Vec<_>>(),
+        [Finish::Answered, Finish::Terminated]
+    );
+    for (trajectory, score) in trajectories.iter().zip(&scores) {
+        assert_eq!(trajectory.excluded, None);
+        assert!(score.as_ref().expect("graded").success, "{trajectory:?}");
+        let states = outcomes(trajectory);
+        assert!(states.len() > 1 && states.iter().all(|(_, state)| state.is_some()));
+    }
+    // The tools changed when the session was opened, so a new sequence began.
+    let sequences = trajectories.iter().map(|one| one.sequences.len());
+    assert_eq!(sequences.collect::<Vec<_>>(), [1, 2]);
 }
 
 #[tokio::test]

@@ -1,14 +1,14 @@
 //! Turns in conversations that belong to no trajectory, as a deployment has them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_policy::{DrawKey, Purpose, Sampler, SamplingParams};
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Draws, TurnError};
 use super::{Turn, TurnRefused, TurnRequest};
-use crate::generate::{GenerateRequest, Generator};
+use crate::generate::Generator;
 
 /// Answers requests with a policy that is not being trained. Nothing is kept between two requests.
 pub struct PolicyChat {
@@ -38,50 +38,60 @@ impl PolicyChat {
         params: SamplingParams,
         seed: Option<u64>,
     ) -> Result<Turn, TurnRefused> {
-        let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        let (seed, number) = seed.map_or((self.seed, number), |seed| (seed, 0));
+        let request_number = self.requests.fetch_add(1, Ordering::Relaxed);
+        let (seed, number) = seed.map_or((self.seed, request_number), |seed| (seed, 0));
         let sampler = Sampler::new(params, seed, Purpose::Evaluation)
             .map_err(|error| TurnRefused::Invalid(error.to_string()))?;
+        let draws = ChatDraws {
+            number,
+            turns: AtomicU32::new(0),
+            position: AtomicU64::new(0),
+            most: self.dialogue.config().max_turns,
+        };
         let mut conversation = Conversation::begin(
             &self.dialogue,
             &self.generator,
-            0,
+            // The ids of calls contain this number, so they differ between requests.
+            request_number as usize,
             "chat",
             "chat",
             &request.messages,
             &request.tools,
         )?;
-        let prompt_tokens = conversation.tokens();
-        let asked = request.max_tokens.unwrap_or(usize::MAX).max(1);
-        let mut sampled_tokens = 0;
-        // Each turn but the last one had malformed calls only.
-        while let Some((sequence, append, room)) = conversation.next_input() {
-            let request = GenerateRequest {
-                sequence,
-                append,
-                max_new_tokens: room.min(asked),
-                sampler,
-                key: DrawKey {
-                    step: 0,
-                    task: number,
-                    sample: 0,
-                    position: sampled_tokens as u64,
-                },
-            };
-            let generated = self.generator.generate(request).await;
-            let generated =
-                generated.map_err(|error| TurnRefused::Unavailable(error.to_string()))?;
-            sampled_tokens += generated.ids.len();
-            if conversation.push(generated) {
-                break;
-            }
-        }
-        let (message, stopped) = conversation.answer();
-        Ok(Turn {
-            message,
-            stopped,
-            prompt_tokens,
-            sampled_tokens,
+        let turn = conversation.take_turn(sampler, request.max_tokens, &draws);
+        turn.await.map_err(|error| match error {
+            TurnError::Refused(refused) => refused,
+            TurnError::Generate(error) => TurnRefused::Unavailable(error.to_string()),
         })
+    }
+}
+
+/// The draws of one request.
+struct ChatDraws {
+    number: u64,
+    turns: AtomicU32,
+    position: AtomicU64,
+    /// Maximum number of turns, of which all but the last have malformed calls only.
+    most: u32,
+}
+
+impl Draws for ChatDraws {
+    fn begin(&self, _: usize) -> Result<(u32, DrawKey), TurnRefused> {
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
+        if turn >= self.most {
+            return Err(TurnRefused::NoTurns(self.most));
+        }
+        let key = DrawKey {
+            step: 0,
+            task: self.number,
+            sample: 0,
+            position: self.position.load(Ordering::Relaxed),
+        };
+        Ok((turn, key))
+    }
+
+    fn end(&self, key: DrawKey, _: usize, sampled: usize) {
+        let next = key.position + sampled as u64;
+        self.position.store(next, Ordering::Relaxed);
     }
 }

@@ -8,14 +8,17 @@ use rlf_dialogue::dialogue::{Dialogue, DialogueError};
 use rlf_dialogue::episode::{Episode, NextInput, Reply, Step};
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::task::Task;
-use rlf_dialogue::tool::{CallOutcome, Observation, ToolCall, ToolDefinition};
-use rlf_dialogue::trajectory::{Event, ModelTurn, Trajectory};
+use rlf_dialogue::tool::{CallOutcome, Ended, Observation, ToolCall, ToolDefinition};
+use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory};
 
+use rlf_policy::{DrawKey, Sampler};
 use serde_json::{Map, Value};
 
 use super::message::{AgentMessage, after};
-use super::{Stopped, TurnRefused};
-use crate::generate::{Generated, Generator, OpenSequence, SequenceId};
+use super::{Stopped, Turn, TurnRefused};
+use crate::generate::{
+    GenerateError, GenerateRequest, Generated, Generator, OpenSequence, SequenceId,
+};
 
 /// A call of the policy that the agent has been given.
 #[derive(Debug, Clone)]
@@ -29,25 +32,51 @@ pub(super) struct GivenCall {
 /// What may come after the policy's last turn.
 #[derive(Debug)]
 enum Awaited {
-    /// The results of these calls.
-    Results(Vec<GivenCall>),
+    /// The results of these calls. If the turn was the last one, they are for the rewards alone.
+    Results { calls: Vec<GivenCall>, last: bool },
     /// A message of a user.
     User,
     /// Nothing: the conversation has ended, and a request that continues it begins a new sequence.
     Nothing,
 }
 
+/// The draws of the tokens of turns.
+pub(super) trait Draws {
+    /// Counts a turn of at most this many tokens. Returns its number and the key of its first draw, or the reason why
+    /// there is no further turn.
+    fn begin(&self, max_new_tokens: usize) -> Result<(u32, DrawKey), TurnRefused>;
+
+    /// Notes that the turn with this key has `sampled` tokens.
+    fn end(&self, key: DrawKey, max_new_tokens: usize, sampled: usize);
+}
+
+/// The reason why there is no turn.
+pub(super) enum TurnError {
+    /// The request is refused.
+    Refused(TurnRefused),
+    /// The generator failed.
+    Generate(GenerateError),
+}
+
 /// A conversation.
 pub(super) struct Conversation {
     number: usize,
     episode: Episode,
-    sequence: OpenSequence,
+    generator: Arc<dyn Generator>,
+    /// The generator's sequence; none if its slot was given back.
+    sequence: Option<OpenSequence>,
     /// The messages as the agent knows them.
     known: Vec<AgentMessage>,
     tools: Vec<ToolDefinition>,
     awaited: Awaited,
+    /// The way in which the episode ended, if it did.
+    ended: Option<Finish>,
+    /// Number of tokens that a sequence may have.
+    context: u32,
+    /// Number of its last turn among all turns of the trajectory.
+    last_turn: u32,
     /// The reply to a last turn without calls, by which the dialogue's rule finds the answer.
-    at_end: Reply,
+    reply_at_end: Reply,
 }
 
 impl Conversation {
@@ -79,9 +108,7 @@ impl Conversation {
         };
         let episode = Episode::start(dialogue, id, &task, tools.to_vec());
         let mut episode = episode.map_err(|error| match error {
-            DialogueError::PromptTooLong {
-                tokens, context, ..
-            } => TurnRefused::TooLong { tokens, context },
+            DialogueError::PromptTooLong { context, .. } => TurnRefused::TooLong(context),
             DialogueError::EmptyPrompt { .. } => {
                 TurnRefused::Invalid("`messages` is empty".to_owned())
             }
@@ -92,11 +119,15 @@ impl Conversation {
         Ok(Self {
             number,
             episode,
-            sequence: OpenSequence::new(generator),
+            generator: Arc::clone(generator),
+            sequence: None,
             known: messages.to_vec(),
             tools: tools.to_vec(),
             awaited: Awaited::Nothing,
-            at_end: match dialogue.config().on_no_answer {
+            ended: None,
+            context: dialogue.config().context,
+            last_turn: 0,
+            reply_at_end: match dialogue.config().on_no_answer {
                 OnNoAnswer::End => Reply::Silence,
                 // The agent has ended, so nobody reads a reminder.
                 OnNoAnswer::Remind => Reply::Ended,
@@ -113,7 +144,7 @@ impl Conversation {
         let new = after(&self.known, messages)?;
         let fits = self.tools == tools
             && match &self.awaited {
-                Awaited::Results(calls) => results(calls, new).is_some(),
+                Awaited::Results { calls, .. } => results(calls, new).is_some(),
                 Awaited::User => matches!(new, [only] if only.message.role == Role::User),
                 Awaited::Nothing => false,
             };
@@ -128,24 +159,87 @@ impl Conversation {
         outcomes: &BTreeMap<String, CallOutcome>,
     ) {
         let new = &messages[self.known.len()..];
-        match std::mem::replace(&mut self.awaited, Awaited::Nothing) {
-            Awaited::Results(calls) => {
+        let step = match std::mem::replace(&mut self.awaited, Awaited::Nothing) {
+            Awaited::Results { calls, .. } => {
                 let shown = results(&calls, new).unwrap_or_default();
                 let results = calls.iter().zip(shown);
                 let results = results.map(|(given, shown)| outcome(given, shown, outcomes));
-                self.episode.push_outcomes(results.collect());
+                Some(self.episode.push_outcomes(results.collect()))
             }
             Awaited::User => {
-                let said = new.iter().flat_map(|sent| sent.message.content.clone());
-                self.episode.push_reply(Reply::Said(said.collect()));
+                let said = new
+                    .iter()
+                    .flat_map(|sent| sent.message.content.iter().cloned());
+                Some(self.episode.push_reply(Reply::Said(said.collect())))
             }
-            Awaited::Nothing => {}
+            Awaited::Nothing => None,
+        };
+        if let Some(Step::Finished(finish)) = step {
+            self.ended = Some(finish);
         }
         self.known.extend_from_slice(new);
     }
 
-    /// The ids that the generator must read now, with the sequence that they belong to. None if the conversation ended.
-    pub(super) fn next_input(&mut self) -> Option<(SequenceId, Vec<u32>, usize)> {
+    /// Has the policy take a turn, and more turns as long as they have only malformed calls. `max_tokens` limits all of
+    /// them together.
+    pub(super) async fn take_turn(
+        &mut self,
+        sampler: Sampler,
+        max_tokens: Option<usize>,
+        draws: &impl Draws,
+    ) -> Result<Turn, TurnError> {
+        let generator = Arc::clone(&self.generator);
+        let prompt_tokens = self.tokens();
+        let mut room_of_request = max_tokens.unwrap_or(usize::MAX).max(1);
+        let mut sampled_tokens = 0;
+        while room_of_request > 0 {
+            let Some((sequence, append, room)) = self.next_input() else {
+                let refused = match self.ended {
+                    Some(Finish::Length) => TurnRefused::TooLong(self.context),
+                    _ => TurnRefused::Over("its conversation has ended".to_owned()),
+                };
+                return Err(TurnError::Refused(refused));
+            };
+            let max_new_tokens = room.min(room_of_request);
+            let (number, key) = match draws.begin(max_new_tokens) {
+                Ok(begun) => begun,
+                Err(refused) if sampled_tokens == 0 => return Err(TurnError::Refused(refused)),
+                // The agent gets the turn that could not be mended.
+                Err(_) => break,
+            };
+            let request = GenerateRequest {
+                sequence,
+                append,
+                max_new_tokens,
+                sampler,
+                key,
+            };
+            let generated = generator.generate(request).await;
+            let generated = generated.map_err(TurnError::Generate)?;
+            let count = generated.ids.len();
+            draws.end(key, max_new_tokens, count);
+            self.last_turn = number;
+            sampled_tokens += count;
+            room_of_request -= count;
+            if self.push(generated) {
+                break;
+            }
+        }
+        let (message, stopped) = self.answer();
+        Ok(Turn {
+            message,
+            stopped,
+            prompt_tokens,
+            sampled_tokens,
+        })
+    }
+
+    /// The ids that the generator must read now, with the sequence that they belong to. None if the episode has ended.
+    fn next_input(&mut self) -> Option<(SequenceId, Vec<u32>, usize)> {
+        if self.sequence.is_none() {
+            // The second of two calls in a row returns all ids of the sequence.
+            self.episode.next_input();
+        }
         let (ids, max_new_tokens) = match self.episode.next_input() {
             NextInput::Continue {
                 append,
@@ -155,17 +249,26 @@ impl Conversation {
                 ids,
                 max_new_tokens,
             } => {
-                self.sequence.restart();
+                self.sequence = None;
                 (ids, max_new_tokens)
             }
             NextInput::Finished => return None,
         };
-        Some((self.sequence.id(), ids, max_new_tokens))
+        let generator = &self.generator;
+        let sequence = (self.sequence).get_or_insert_with(|| OpenSequence::new(generator));
+        Some((sequence.id(), ids, max_new_tokens))
+    }
+
+    /// Gives the slot of the generator's sequence back. The next turn reads the whole sequence again.
+    pub(super) fn release(&mut self) {
+        self.sequence = None;
     }
 
     /// Adds a sampled turn. Returns false if the policy was told how to mend its calls, and has to take another turn.
-    pub(super) fn push(&mut self, Generated { ids, log_probs }: Generated) -> bool {
-        match self.episode.push_sampled(ids, log_probs) {
+    fn push(&mut self, Generated { ids, log_probs }: Generated) -> bool {
+        let step = self.episode.push_sampled(ids, log_probs);
+        let last = matches!(step, Step::Grade(_));
+        match step {
             Step::Act(calls) | Step::Grade(calls) => {
                 let given = calls
                     .into_iter()
@@ -178,7 +281,10 @@ impl Conversation {
                         ),
                         call,
                     });
-                self.awaited = Awaited::Results(given.collect());
+                self.awaited = Awaited::Results {
+                    calls: given.collect(),
+                    last,
+                };
                 true
             }
             Step::Say(_) => {
@@ -186,15 +292,21 @@ impl Conversation {
                 true
             }
             Step::Continue => false,
-            Step::Finished(_) => {
+            Step::Finished(finish) => {
                 self.awaited = Awaited::Nothing;
+                self.ended = Some(finish);
                 true
             }
         }
     }
 
+    /// Number of the last turn among all turns of the trajectory.
+    pub(super) fn last_turn(&self) -> u32 {
+        self.last_turn
+    }
+
     /// The policy's last turn as a message for the agent, which is part of the conversation from now on.
-    pub(super) fn answer(&mut self) -> (Message, Stopped) {
+    fn answer(&mut self) -> (Message, Stopped) {
         let last = self.episode.events().iter().rev().find_map(|event| {
             if let Event::Turn(turn) = event {
                 Some(turn)
@@ -204,7 +316,7 @@ impl Conversation {
         });
         let message = message(last, self.given_calls());
         let stopped = match &self.awaited {
-            Awaited::Results(_) => Stopped::Calls,
+            Awaited::Results { .. } => Stopped::Calls,
             Awaited::User => Stopped::Ended,
             Awaited::Nothing => Stopped::Length,
         };
@@ -215,7 +327,7 @@ impl Conversation {
     /// The calls that wait for results.
     pub(super) fn given_calls(&self) -> &[GivenCall] {
         match &self.awaited {
-            Awaited::Results(calls) => calls,
+            Awaited::Results { calls, .. } => calls,
             Awaited::User | Awaited::Nothing => &[],
         }
     }
@@ -231,24 +343,27 @@ impl Conversation {
     }
 
     /// Number of tokens of the current sequence.
-    pub(super) fn tokens(&self) -> usize {
+    fn tokens(&self) -> usize {
         self.episode.sequence_ids().len()
     }
 
-    /// Ends the conversation. Calls that were made, and whose results the policy has not read, stay in the trajectory.
+    /// Ends the conversation. The outcomes of calls that were made stay in the trajectory, although the policy has not read
+    /// them. Calls that were not made count as cancelled.
     pub(super) fn finish(mut self, outcomes: &BTreeMap<String, CallOutcome>) -> Trajectory {
         match self.awaited {
-            Awaited::Results(calls) => {
-                let made: Option<Vec<CallOutcome>> = calls
-                    .iter()
-                    .map(|given| outcomes.get(&given.given_id).cloned())
-                    .collect();
-                match made {
-                    Some(outcomes) => _ = self.episode.push_last_outcomes(outcomes),
-                    None => self.episode.terminate(),
+            Awaited::Results { calls, last } => {
+                let outcome = |given: &GivenCall| {
+                    let made = outcomes.get(&given.given_id).cloned();
+                    made.unwrap_or_else(|| cancelled(&given.call))
+                };
+                let outcomes = calls.iter().map(outcome).collect();
+                if last {
+                    self.episode.push_outcomes(outcomes);
+                } else {
+                    self.episode.push_last_outcomes(outcomes);
                 }
             }
-            Awaited::User => _ = self.episode.push_reply(self.at_end.clone()),
+            Awaited::User => _ = self.episode.push_reply(self.reply_at_end.clone()),
             Awaited::Nothing => {}
         }
         // A request that was given up, or a turn that could not be continued.
@@ -258,7 +373,7 @@ impl Conversation {
 }
 
 /// The results of the calls in the messages, in the order of the calls, if they are exactly that.
-fn results<'a>(calls: &[GivenCall], messages: &'a [AgentMessage]) -> Option<Vec<&'a Message>> {
+fn results<'a>(calls: &[GivenCall], messages: &'a [AgentMessage]) -> Option<Vec<&'a AgentMessage>> {
     if calls.len() != messages.len() {
         return None;
     }
@@ -266,7 +381,7 @@ fn results<'a>(calls: &[GivenCall], messages: &'a [AgentMessage]) -> Option<Vec<
         let is_result = |sent: &&AgentMessage| {
             sent.message.role == Role::Tool && sent.call_id.as_ref() == Some(&given.given_id)
         };
-        messages.iter().find(is_result).map(|sent| &sent.message)
+        messages.iter().find(is_result)
     };
     calls.iter().map(of).collect()
 }
@@ -274,7 +389,7 @@ fn results<'a>(calls: &[GivenCall], messages: &'a [AgentMessage]) -> Option<Vec<
 /// The outcome of a call, with the text that the agent shows the policy.
 fn outcome(
     given: &GivenCall,
-    shown: &Message,
+    shown: &AgentMessage,
     made: &BTreeMap<String, CallOutcome>,
 ) -> CallOutcome {
     let made = made.get(&given.given_id).cloned();
@@ -283,8 +398,19 @@ fn outcome(
         CallOutcome::from_observation(id, name, Observation::default())
     });
     let observation = outcome.observation.get_or_insert_default();
-    observation.content.clone_from(&shown.content);
+    observation.content.clone_from(&shown.message.content);
+    observation.failed |= shown.failed;
     outcome
+}
+
+/// The outcome of a call that the agent never made.
+fn cancelled(call: &ToolCall) -> CallOutcome {
+    let (id, name) = (call.call_id.clone(), call.name.clone());
+    CallOutcome {
+        ended: Ended::Cancelled,
+        observation: None,
+        ..CallOutcome::from_observation(id, name, Observation::default())
+    }
 }
 
 /// A turn as a message: its visible text, its reasoning, and its well-formed calls.

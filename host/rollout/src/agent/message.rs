@@ -10,6 +10,8 @@ pub struct AgentMessage {
     pub message: Message,
     /// For the result of a tool call, the id of the call.
     pub call_id: Option<String>,
+    /// True if it is the result of a call that failed, as the agent says.
+    pub failed: bool,
 }
 
 impl AgentMessage {
@@ -18,6 +20,7 @@ impl AgentMessage {
         Self {
             message,
             call_id: None,
+            failed: false,
         }
     }
 

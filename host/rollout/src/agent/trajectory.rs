@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rlf_dialogue::dialogue::Dialogue;
+use rlf_dialogue::message::Message;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{CallOutcome, Fault, ToolCall, ToolDefinition};
-use rlf_dialogue::trajectory::{Finish, Trajectory, Verdict};
+use rlf_dialogue::trajectory::{Event, Finish, Trajectory, Verdict};
 use rlf_plugins::turn::TurnContext;
 use rlf_policy::DrawKey;
+use serde_json::Value;
+use tokio::task::JoinError;
 
-use super::conversation::Conversation;
-use super::{Agent, AgentEnd, AgentReport, Turn, TurnRefused, TurnRequest};
+use super::conversation::{Conversation, Draws, TurnError};
+use super::{Agent, AgentEnd, AgentReport, Called, Turn, TurnRefused, TurnRequest};
 use crate::context::EpisodeContext;
 use crate::error::RolloutError;
-use crate::generate::{GenerateRequest, Generator};
+use crate::generate::Generator;
 use crate::settings::{RolloutSettings, TrajectoryIndex};
 use crate::task_environment::{SetupError, TaskEnvironment, excluded_trajectory};
 
@@ -38,16 +41,21 @@ struct State {
     conversations: BTreeMap<usize, Conversation>,
     /// Number of conversations that have begun.
     begun: usize,
+    /// Number of requests for turns that are under way.
+    under_way: usize,
     /// Number of turns that the policy has taken, those under way included.
     turns: u32,
-    /// Number of tokens sampled, or that may be sampled by requests under way.
-    sampled: u64,
-    /// Outcomes of calls that were made through this trajectory, by the ids that the agent knows.
-    outcomes: BTreeMap<String, CallOutcome>,
-    /// Number of calls that no turn of the policy made.
-    own_calls: usize,
-    /// The limit that a request has met.
-    limit: Option<Finish>,
+    /// Position of the next draw. Turns under way reserve as many draws as they may need.
+    next_draw: u64,
+    /// The calls of the policy that were made through this trajectory, by the ids that the agent knows. None while a call
+    /// runs.
+    made: BTreeMap<String, Option<CallOutcome>>,
+    /// The outcomes of calls that no turn of the policy made.
+    own_calls: Vec<CallOutcome>,
+    /// Number of calls that no turn of the policy made, those under way included.
+    own_calls_begun: usize,
+    /// The limit that was met, or the end of the environment's episode. An agent that fails afterwards is graded.
+    ended_by: Option<Finish>,
     /// The reason why no more requests are answered.
     over: Option<String>,
     /// The infrastructure failure that excludes the trajectory.
@@ -104,13 +112,18 @@ impl AgentTrajectory {
     }
 
     /// The messages with which a trajectory of our own loop would begin: those of the task and its environment.
-    pub async fn prompt(&self) -> Vec<rlf_dialogue::message::Message> {
+    pub async fn prompt(&self) -> Vec<Message> {
         self.environment.lock().await.prompt().to_vec()
     }
 
     /// The tools of the task, which [`AgentTrajectory::call`] calls.
     pub async fn tools(&self) -> Result<Vec<ToolDefinition>, RolloutError> {
         self.environment.lock().await.tools()
+    }
+
+    /// Refuses all further requests.
+    pub fn close(&self, why: &str) {
+        self.state().over.get_or_insert_with(|| why.to_owned());
     }
 
     /// Has the policy take a turn. A request that was accepted is carried out even if the caller drops the future.
@@ -120,75 +133,51 @@ impl AgentTrajectory {
             let _under_way = this.requests.read().await;
             this.take_turn(request).await
         });
-        turn.await
-            .unwrap_or_else(|error| Err(TurnRefused::Unavailable(error.to_string())))
+        turn.await.unwrap_or_else(|error| Err(self.broken(&error)))
+    }
+
+    /// Excludes the trajectory, because a request ended with a bug of the host.
+    fn broken(&self, error: &JoinError) -> TurnRefused {
+        let why = format!("a request failed: {error}; this is a bug, please report it");
+        self.state().excluded.get_or_insert_with(|| why.clone());
+        TurnRefused::Unavailable(why)
     }
 
     async fn take_turn(&self, request: TurnRequest) -> Result<Turn, TurnRefused> {
-        let mut conversation = self.conversation(&request)?;
-        let asked = request.max_tokens.unwrap_or(usize::MAX).max(1);
-        let mut sampled_tokens = 0;
-        let prompt_tokens = conversation.tokens();
-        let refused = loop {
-            let Some((sequence, append, room)) = conversation.next_input() else {
-                let context = self.dialogue.config().context;
-                self.state().limit = Some(Finish::Length);
-                break Some(TurnRefused::TooLong {
-                    tokens: conversation.tokens(),
-                    context,
-                });
-            };
-            let max_new_tokens = room.min(asked);
-            let position = match self.begin_turn(max_new_tokens) {
-                Ok(position) => position,
-                Err(refused) => break (sampled_tokens == 0).then_some(refused),
-            };
-            let request = GenerateRequest {
-                sequence,
-                append,
-                max_new_tokens,
-                sampler: self.settings.sampler,
-                key: DrawKey {
-                    step: self.settings.step,
-                    task: self.index.task,
-                    sample: self.index.sample,
-                    position,
-                },
-            };
-            let generated = match self.generator.generate(request).await {
-                Ok(generated) => generated,
-                Err(error) => {
-                    let refused = TurnRefused::Unavailable(error.to_string());
-                    self.state().failed = Some(error.into());
-                    break Some(refused);
-                }
-            };
-            let count = generated.ids.len();
-            self.end_turn(position, max_new_tokens, count);
-            sampled_tokens += count;
-            if conversation.push(generated) {
-                break None;
-            }
-        };
-        let result = if let Some(refused) = refused {
-            Err(refused)
-        } else {
-            let (message, stopped) = conversation.answer();
-            Ok(Turn {
-                message,
-                stopped,
-                prompt_tokens,
-                sampled_tokens,
-            })
-        };
-        self.state()
+        let mut conversation = self.begin_request(&request)?;
+        let turn = conversation.take_turn(self.settings.sampler, request.max_tokens, self);
+        let turn = turn.await;
+        let mut state = self.state();
+        state.under_way -= 1;
+        if state.under_way > 0 {
+            // Another request may wait for the slot, and the agent for that request.
+            conversation.release();
+        }
+        state
             .conversations
             .insert(conversation.number(), conversation);
-        result
+        match turn {
+            Ok(turn) => {
+                // An agent that shortened its conversation goes on.
+                state.ended_by.take_if(|ended| *ended == Finish::Length);
+                Ok(turn)
+            }
+            Err(TurnError::Refused(refused)) => {
+                if matches!(refused, TurnRefused::TooLong(_)) {
+                    state.ended_by.get_or_insert(Finish::Length);
+                }
+                Err(refused)
+            }
+            Err(TurnError::Generate(error)) => {
+                let refused = TurnRefused::Unavailable(error.to_string());
+                state.failed = Some(error.into());
+                Err(refused)
+            }
+        }
     }
 
-    /// The conversation that a request continues, or a new one.
-    fn conversation(&self, request: &TurnRequest) -> Result<Conversation, TurnRefused> {
+    /// Takes the conversation that a request continues, or begins a new one.
+    fn begin_request(&self, request: &TurnRequest) -> Result<Conversation, TurnRefused> {
         let (messages, tools) = (&request.messages, &request.tools);
         let mut state = self.state();
         if let Some(why) = &state.over {
@@ -200,65 +189,54 @@ impl AgentTrajectory {
             .iter()
             .filter_map(|(number, one)| Some((one.continued_by(messages, tools)?, *number)))
             .max();
-        let state = &mut *state;
-        if let Some((_, number)) = continued
-            && let Some(mut conversation) = state.conversations.remove(&number)
-        {
-            conversation.take(messages, &state.outcomes);
-            return Ok(conversation);
+        let continued = continued.and_then(|(_, number)| state.conversations.remove(&number));
+        let conversation = if let Some(mut conversation) = continued {
+            let made = state.made.iter();
+            let made = made.filter_map(|(id, outcome)| Some((id.clone(), outcome.clone()?)));
+            conversation.take(messages, &made.collect());
+            conversation
+        } else {
+            let begun = Conversation::begin(
+                &self.dialogue,
+                &self.generator,
+                state.begun,
+                &self.id,
+                &self.task.id,
+                messages,
+                tools,
+            );
+            if matches!(begun, Err(TurnRefused::TooLong(_))) {
+                state.ended_by.get_or_insert(Finish::Length);
+            }
+            let conversation = begun?;
+            state.begun += 1;
+            conversation
+        };
+        // A request of this trajectory must not wait for a slot that this trajectory holds.
+        for idle in state.conversations.values_mut() {
+            idle.release();
         }
-        let begun = Conversation::begin(
-            &self.dialogue,
-            &self.generator,
-            state.begun,
-            &self.id,
-            &self.task.id,
-            messages,
-            tools,
-        );
-        match &begun {
-            Ok(_) => state.begun += 1,
-            Err(TurnRefused::TooLong { .. }) => state.limit = Some(Finish::Length),
-            Err(_) => {}
-        }
-        begun
+        state.under_way += 1;
+        Ok(conversation)
     }
 
     fn has_turns(&self, state: &mut State) -> Result<(), TurnRefused> {
         let most = self.dialogue.config().max_turns;
         if state.turns >= most {
-            state.limit = Some(Finish::MaxTurns);
+            state.ended_by = Some(Finish::MaxTurns);
             return Err(TurnRefused::NoTurns(most));
         }
         Ok(())
     }
 
-    /// Counts a turn that begins. Returns the position of its first draw.
-    fn begin_turn(&self, max_new_tokens: usize) -> Result<u64, TurnRefused> {
-        let mut state = self.state();
-        self.has_turns(&mut state)?;
-        state.turns += 1;
-        let position = state.sampled;
-        state.sampled += max_new_tokens as u64;
-        Ok(position)
-    }
-
-    /// Gives the draws back that a turn did not need, unless another turn began in the meantime. So the draws of turns
-    /// that follow each other are those of our own loop.
-    fn end_turn(&self, position: u64, max_new_tokens: usize, sampled: usize) {
-        let mut state = self.state();
-        if state.sampled == position + max_new_tokens as u64 {
-            state.sampled = position + sampled as u64;
-        }
-    }
-
-    /// Calls a tool of the task. `id` is that of a call in a turn of the policy, if the policy made the call.
+    /// Calls a tool of the task. `id` is that of a call in a turn of the policy, if the policy made the call; name and
+    /// arguments are then those of that call.
     pub async fn call(
         self: &Arc<Self>,
         id: Option<String>,
         name: String,
-        arguments: serde_json::Value,
-    ) -> Result<CallOutcome, TurnRefused> {
+        arguments: Value,
+    ) -> Result<Called, TurnRefused> {
         let this = Arc::clone(self);
         let called = tokio::spawn(async move {
             let _under_way = this.requests.read().await;
@@ -266,59 +244,31 @@ impl AgentTrajectory {
         });
         called
             .await
-            .unwrap_or_else(|error| Err(TurnRefused::Unavailable(error.to_string())))
+            .unwrap_or_else(|error| Err(self.broken(&error)))
     }
 
     async fn call_now(
         &self,
         id: Option<String>,
         name: String,
-        arguments: serde_json::Value,
-    ) -> Result<CallOutcome, TurnRefused> {
-        let (call_id, turn) = {
-            let mut state = self.state();
-            if let Some(why) = &state.over {
-                return Err(TurnRefused::Over(why.clone()));
-            }
-            if let Some(id) = &id
-                && state.outcomes.contains_key(id)
-            {
-                return Err(TurnRefused::Invalid(format!("call {id} was made before")));
-            }
-            let given = state.conversations.values().find_map(|conversation| {
-                let mut calls = conversation.given_calls().iter();
-                let given = calls.find(|given| Some(&given.given_id) == id.as_ref())?;
-                Some((given.call.call_id.clone(), conversation.turns() - 1))
-            });
-            match (given, &id) {
-                (Some(given), _) => given,
-                (None, Some(id)) => {
-                    return Err(TurnRefused::Invalid(format!(
-                        "no turn of the policy waits for the result of call {id}; leave the id out for calls of your own"
-                    )));
-                }
-                (None, None) => {
-                    state.own_calls += 1;
-                    let own = state.own_calls;
-                    (format!("{}/agent/{own}", self.id), state.turns)
-                }
-            }
-        };
+        arguments: Value,
+    ) -> Result<Called, TurnRefused> {
+        let (call, turn) = self.begin_call(id.as_deref(), name, arguments)?;
         let context = TurnContext {
             trajectory_id: self.id.clone(),
             turn,
             seed: self.settings.seed,
         };
-        let call = ToolCall {
-            call_id,
-            name,
-            arguments,
+        let environment = self.environment.lock().await;
+        let (outcomes, lost, terminated) = if let Some(mut alone) = environment.without_session() {
+            // Calls outside of an environment's session run at the same time.
+            drop(environment);
+            (alone.invoke(vec![call], &context).await, None, false)
+        } else {
+            let mut environment = environment;
+            let outcomes = environment.invoke(vec![call], &context).await;
+            (outcomes, environment.lost(), environment.is_terminated())
         };
-        let mut environment = self.environment.lock().await;
-        let outcomes = environment.invoke(vec![call], &context).await;
-        let lost = environment.lost();
-        let is_terminated = environment.is_terminated();
-        drop(environment);
         let mut state = self.state();
         let outcome = match outcomes {
             Ok(mut outcomes) => outcomes.pop(),
@@ -337,53 +287,111 @@ impl AgentTrajectory {
             let ended = outcome.ended.as_str();
             state.excluded = Some(format!("call to `{}` ended as {ended}", outcome.name));
         }
-        if is_terminated {
+        if terminated {
+            state.ended_by = Some(Finish::Terminated);
             state.over = Some("the environment ended the episode".into());
         }
-        if let Some(id) = id {
-            state.outcomes.insert(id, outcome.clone());
+        match id {
+            Some(id) => _ = state.made.insert(id, Some(outcome.clone())),
+            None => state.own_calls.push(outcome.clone()),
         }
-        Ok(outcome)
+        Ok(Called {
+            outcome,
+            terminated,
+        })
+    }
+
+    /// The call with its id in the trajectory, and the index of its turn.
+    fn begin_call(
+        &self,
+        id: Option<&str>,
+        name: String,
+        arguments: Value,
+    ) -> Result<(ToolCall, u32), TurnRefused> {
+        let mut state = self.state();
+        if let Some(why) = &state.over {
+            return Err(TurnRefused::Over(why.clone()));
+        }
+        let Some(id) = id else {
+            state.own_calls_begun += 1;
+            let call = ToolCall {
+                call_id: format!("{}/agent/{}", self.id, state.own_calls_begun),
+                name,
+                arguments,
+            };
+            return Ok((call, state.turns));
+        };
+        let invalid = |why: &str| Err(TurnRefused::Invalid(format!("call {id}: {why}")));
+        if state.made.contains_key(id) {
+            return invalid("it was made before");
+        }
+        let given = state.conversations.values().find_map(|conversation| {
+            let mut calls = conversation.given_calls().iter();
+            let given = calls.find(|given| given.given_id == id)?;
+            Some((given.call.clone(), conversation.turns() - 1))
+        });
+        let Some((call, turn)) = given else {
+            return invalid(
+                "no turn of the policy waits for its result; leave the id out for calls of your own",
+            );
+        };
+        if call.name != name || call.arguments != arguments {
+            return invalid(
+                "the policy made it with another name or other arguments; leave the id out for calls of your own",
+            );
+        }
+        state.made.insert(id.to_owned(), None);
+        Ok((call, turn))
     }
 
     /// Ends the trajectory.
     async fn finish(&self, end: AgentEnd) -> Result<Trajectory, RolloutError> {
-        self.state().over = Some("its agent has ended".into());
+        self.close("its agent has ended");
         // Requests under way end first. Later ones find that the trajectory is over.
         let _all = self.requests.write().await;
+        let over = State {
+            over: Some("its agent has ended".to_owned()),
+            ..State::default()
+        };
         let State {
             conversations,
-            outcomes,
-            limit,
+            made,
+            own_calls,
+            ended_by,
             mut excluded,
             failed,
             ..
-        } = std::mem::take(&mut *self.state());
+        } = std::mem::replace(&mut *self.state(), over);
         if let Some(error) = failed {
             return Err(error);
         }
         let report = match end {
             AgentEnd::Finished(report) => report,
             AgentEnd::Failed(why) => {
-                if limit.is_none() {
+                if ended_by.is_none() {
                     excluded.get_or_insert(format!("agent: {why}"));
                 }
                 AgentReport::default()
             }
+            AgentEnd::Misconfigured(why) => return Err(RolloutError::Agent(why)),
         };
         if let Some(reward) = report.reward
-            && !(0.0..=1.0).contains(&reward)
+            && !in_scale(reward)
         {
             excluded.get_or_insert(format!("agent: its reward {reward} is not from 0 to 1"));
         }
-        let parts: Vec<Trajectory> = conversations
+        let made = made.into_iter();
+        let made = made
+            .filter_map(|(id, outcome)| Some((id, outcome?)))
+            .collect();
+        let parts = conversations
             .into_values()
             .filter(|conversation| conversation.turns() > 0)
-            .map(|conversation| conversation.finish(&outcomes))
-            .collect();
-        let mut trajectory = joined(&self.id, &self.task, parts);
-        if let Some(limit) = limit {
-            trajectory.finish = limit;
+            .map(|conversation| (conversation.last_turn(), conversation.finish(&made)));
+        let mut trajectory = joined(&self.id, &self.task, parts.collect());
+        (trajectory.events).extend(own_calls.into_iter().map(Event::Outcome));
+        if let Some(ended_by) = ended_by {
+            trajectory.finish = ended_by;
         }
         if report.answer.is_some() {
             trajectory.answer = report.answer;
@@ -398,7 +406,7 @@ impl AgentTrajectory {
             trajectory.final_state = ending.state;
             trajectory.verdict = ending.verdict;
             trajectory.unjudged = ending.problem;
-        } else if let Some(score) = report.reward {
+        } else if let Some(score) = report.reward.filter(|reward| in_scale(*reward)) {
             trajectory.verdict = Some(Verdict {
                 success: score >= 1.0,
                 score,
@@ -413,10 +421,16 @@ impl AgentTrajectory {
     }
 }
 
-/// The conversations of a trajectory as one, in the order in which they began.
-fn joined(id: &str, task: &Arc<Task>, parts: Vec<Trajectory>) -> Trajectory {
+/// True for a score that a verdict may have.
+fn in_scale(score: f64) -> bool {
+    (0.0..=1.0).contains(&score)
+}
+
+/// The conversations of a trajectory as one, in the order in which they began. Each comes with the number of its last turn.
+/// The conversation with the very last turn has the answer.
+fn joined(id: &str, task: &Arc<Task>, parts: Vec<(u32, Trajectory)>) -> Trajectory {
     let mut parts = parts.into_iter();
-    let Some(first) = parts.next() else {
+    let Some((mut last, first)) = parts.next() else {
         let why = "the agent never asked for a turn".to_owned();
         return excluded_trajectory(id.to_owned(), task, why);
     };
@@ -424,16 +438,42 @@ fn joined(id: &str, task: &Arc<Task>, parts: Vec<Trajectory>) -> Trajectory {
         id: id.to_owned(),
         ..first
     };
-    for part in parts {
+    for (turn, part) in parts {
         let is_new = |tool: &ToolDefinition| !whole.tools.iter().any(|one| one.name == tool.name);
         let new: Vec<ToolDefinition> = part.tools.into_iter().filter(is_new).collect();
         whole.tools.extend(new);
         whole.events.extend(part.events);
         whole.sequences.extend(part.sequences);
-        whole.answer = part.answer.or(whole.answer);
-        whole.finish = part.finish;
+        if turn > last {
+            (last, whole.answer, whole.finish) = (turn, part.answer, part.finish);
+        }
         whole.excluded = whole.excluded.or(part.excluded);
         whole.closed_turns += part.closed_turns;
     }
     whole
+}
+
+impl Draws for AgentTrajectory {
+    fn begin(&self, max_new_tokens: usize) -> Result<(u32, DrawKey), TurnRefused> {
+        let mut state = self.state();
+        self.has_turns(&mut state)?;
+        state.turns += 1;
+        let key = DrawKey {
+            step: self.settings.step,
+            task: self.index.task,
+            sample: self.index.sample,
+            position: state.next_draw,
+        };
+        state.next_draw += max_new_tokens as u64;
+        Ok((state.turns, key))
+    }
+
+    /// Gives the draws back that a turn did not need, unless another turn began in the meantime. So the draws of turns
+    /// that follow each other are those of our own loop.
+    fn end(&self, key: DrawKey, max_new_tokens: usize, sampled: usize) {
+        let mut state = self.state();
+        if state.next_draw == key.position + max_new_tokens as u64 {
+            state.next_draw = key.position + sampled as u64;
+        }
+    }
 }
