@@ -42,7 +42,8 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Checks the configuration, and listens. Connections are accepted from the first trajectory on. `temperature` is that at which training samples.
+    /// Checks the configuration, and listens. Connections are accepted from the first trajectory on. `temperature` is the
+    /// one at which training samples.
     pub fn new(config: AgentConfig, temperature: f32) -> Result<Self, AgentsError> {
         config.check()?;
         let desk = Arc::new(Desk {

@@ -37,7 +37,7 @@ pub enum PolicyServiceError {
     },
 }
 
-/// Serves a policy over HTTP until it is dropped.
+/// Serves a policy over HTTP. Dropping it refuses new connections.
 pub struct PolicyService(Server);
 
 struct Shared {

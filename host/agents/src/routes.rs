@@ -40,7 +40,7 @@ const MAX_BODY: usize = 4 << 20;
 /// Time in which a body has to arrive.
 const BODY: Duration = Duration::from_secs(30);
 
-/// What the routes share.
+/// The state that all routes share.
 pub(crate) struct Desk {
     pub(crate) seats: Seats,
     pub(crate) queue: Queue,

@@ -29,7 +29,7 @@ pub(super) struct GivenCall {
     pub(super) call: ToolCall,
 }
 
-/// What may come after the policy's last turn.
+/// The messages that may come after the policy's last turn.
 #[derive(Debug)]
 enum Awaited {
     /// The results of these calls. If the turn was the last one, they are for the rewards alone.
