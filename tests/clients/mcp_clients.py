@@ -1,7 +1,7 @@
 """MCP clients that we did not write, against our server: the Python SDK in both revisions of the protocol and over both
 transports, the inspector's command line, and the conformance tests. And an MCP server that we did not write, called by us.
 
-`cargo xtask clients --mcp` installs them from PyPI and npm, starts a service and runs this with its address, the program, and
+`cargo xtask clients mcp` installs them from PyPI and npm, starts a service and runs this with its address, the program, and
 the folders of the packages. Each case is one promise of docs/mcp.md.
 """
 

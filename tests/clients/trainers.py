@@ -1,6 +1,6 @@
 """Runs the adapters of the Python package with the real trainers: TRL, verl and verifiers, from PyPI.
 
-    cargo xtask clients --trainers
+    cargo xtask clients trainers
 
 The models have random weights and are made here, so they show that the parts fit together, and not that anything is
 learned.

@@ -86,6 +86,11 @@ impl Client {
         }
     }
 
+    /// The address of the service.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// A connection to it.
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("it listens");

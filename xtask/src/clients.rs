@@ -1,5 +1,6 @@
 //! `cargo xtask clients`: runs published clients from PyPI against our service; trains by agents that use published packages;
-//! runs MCP clients and servers from PyPI and npm; or published trainers with the Python package. It is not part of the tests, because it needs the network and a Python.
+//! runs MCP clients and servers from PyPI and npm; those of OpenEnv; or published trainers with the Python package. It is
+//! not part of the tests, because it needs the network and a Python.
 
 use std::{
     io::{BufRead, BufReader},
@@ -64,23 +65,29 @@ const AGENTS: [&str; 3] = [
 /// The program that trains by such agents.
 const AGENT_CASES: &str = "tests/clients/agent_clients.py";
 
-/// The choice between clients of the service, agents, MCP and trainers.
-#[derive(Debug, Default, clap::Args)]
-pub struct Choice {
-    /// Instead, train by agents that use the packages of OpenAI and Anthropic, and an agent framework
-    #[arg(long, conflicts_with_all = ["mcp", "trainers"])]
-    agents: bool,
-    /// Instead, run MCP's Python SDK, inspector and conformance tests, and a published MCP server; needs npm
-    #[arg(long, conflicts_with = "trainers")]
-    mcp: bool,
-    /// Instead, run the adapters of the Python package with TRL, verl and verifiers; downloads about 4 GB
-    #[arg(long)]
-    trainers: bool,
+/// OpenEnv's package, with its clients and its server.
+const OPENENV: &str = "openenv-core==0.3.0";
+/// The program that runs them.
+const OPENENV_CASES: &str = "tests/clients/openenv_clients.py";
+
+/// The clients to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Clients {
+    /// Published clients of SandboxFusion's protocol, against our service
+    #[default]
+    Service,
+    /// Agents that use the packages of OpenAI and Anthropic, and an agent framework; they are trained
+    Agents,
+    /// MCP's Python SDK, inspector and conformance tests, and a published MCP server; needs npm
+    Mcp,
+    /// OpenEnv's clients against our service, and training in environments of OpenEnv's server
+    Openenv,
+    /// TRL, verl and verifiers with the Python package; downloads about 4 GB
+    Trainers,
 }
 
-/// Builds, installs the clients in the target folder, starts the service, and runs the clients against it. With `--agents`,
-/// the clients are agents, and training serves them. With `--mcp`, the clients are those of MCP. With `--trainers`, runs the trainers with the Python package instead.
-pub fn run(project: &Project, choice: &Choice) -> Result<()> {
+/// Builds everything, installs the clients in the target folder, and runs them.
+pub fn run(project: &Project, clients: Clients) -> Result<()> {
     let mut steps = Steps::new();
     steps.take("make ready", || {
         machine::make_ready(project, &[Need::Wasm, Need::Native])
@@ -90,7 +97,7 @@ pub fn run(project: &Project, choice: &Choice) -> Result<()> {
     steps.take("build the Python interpreter", || {
         plugins::build_python(project)
     })?;
-    if choice.trainers {
+    if clients == Clients::Trainers {
         let folder = package::lay_out_built(project)?;
         let installed = || environment(project, "trainers", &[&TRAINERS, &["--no-deps", VERL]]);
         let python = steps.take("trainers from PyPI", installed)?;
@@ -100,15 +107,26 @@ pub fn run(project: &Project, choice: &Choice) -> Result<()> {
             "see the first failed case above",
         );
     }
-    if choice.mcp {
+    if clients == Clients::Mcp {
         return mcp(project, &mut steps);
     }
-    if choice.agents {
+    if clients == Clients::Agents {
         let installed = || environment(project, "agents", &[&AGENTS]);
         let python = steps.take("packages of agents from PyPI", installed)?;
         return steps.run(
             "training by agents",
             (project.command(&python).arg(AGENT_CASES))
+                .arg(project.binary())
+                .arg(project.root().join("target/plugins")),
+            "see the first failed case above",
+        );
+    }
+    if clients == Clients::Openenv {
+        let installed = || environment(project, "openenv", &[&[OPENENV]]);
+        let python = steps.take("OpenEnv from PyPI", installed)?;
+        return steps.run(
+            "OpenEnv's clients and servers",
+            (project.command(&python).arg(OPENENV_CASES))
                 .arg(project.binary())
                 .arg(project.root().join("target/plugins")),
             "see the first failed case above",

@@ -57,8 +57,12 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         what: Vec<String>,
     },
-    /// Test published clients, from PyPI, against `rlf-host serve`; agents in training; or trainers with the Python package
-    Clients(clients::Choice),
+    /// Test published clients, from PyPI and npm, against `rlf-host serve` and in training
+    Clients {
+        /// The clients
+        #[arg(value_enum, default_value_t)]
+        clients: clients::Clients,
+    },
     /// Make very many calls, good and bad, and report what they leave behind
     Soak {
         /// Arguments for `rlf-bench soak`: `--calls 1000000`, ..
@@ -132,7 +136,7 @@ fn run(arguments: Arguments) -> Result<()> {
         }
         Command::Bench { what } => bench::run(&project, &what),
         Command::Package(choice) => package::run(&project, &choice),
-        Command::Clients(choice) => clients::run(&project, &choice),
+        Command::Clients { clients } => clients::run(&project, clients),
         Command::Soak { extra } => {
             let words: Vec<String> = std::iter::once("soak".to_owned()).chain(extra).collect();
             bench::run(&project, &words)

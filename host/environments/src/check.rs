@@ -26,7 +26,8 @@ use serde_json::{Value, json};
 
 use self::generate::Generator;
 use crate::difference::difference;
-use crate::environments::{Environments, OpenError};
+use crate::environments::Environments;
+use crate::error::OpenError;
 use crate::error::SessionError;
 use crate::live::LiveSession;
 use crate::loader::list_scenarios;

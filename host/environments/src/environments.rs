@@ -1,4 +1,4 @@
-//! All environments of a registry, and the opening of sessions in them.
+//! All environments of a registry and of servers, and the opening of sessions in them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +14,11 @@ use rlf_sandbox::{BoxFuture, Sandbox};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::{OfferError, SessionError};
+use crate::error::{OfferError, OpenError, SessionError};
+use crate::plugin_session::PluginSession;
 use crate::pool::{SessionCounts, SessionPool};
+use crate::served_session::ServedSession;
+use crate::server::EnvironmentServer;
 use crate::session::EnvironmentSession;
 use crate::slot::Slot;
 
@@ -37,62 +40,7 @@ impl Default for EnvironmentConfig {
     }
 }
 
-/// The reason why a session could not be opened.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum OpenError {
-    /// No plugin is an environment of this name.
-    #[error("there is no environment `{name}`{hint}")]
-    NoSuchEnvironment {
-        /// The name that was asked for.
-        name: String,
-        /// The reason why it is missing, or the names that exist.
-        hint: String,
-    },
-    /// The environment refused the task.
-    #[error("environment `{environment}` does not open the task: {reason}")]
-    Refused {
-        /// The environment's name.
-        environment: String,
-        /// The environment's own explanation.
-        reason: String,
-    },
-    /// An infrastructure failure: the session got no room or no time.
-    #[error("environment `{environment}` could not open the task: {reason}")]
-    Unavailable {
-        /// The environment's name.
-        environment: String,
-        /// The reason.
-        reason: String,
-    },
-    /// The environment broke, or violated the contract.
-    #[error("environment `{environment}` broke while it opened the task: {reason}")]
-    Broke {
-        /// The environment's name.
-        environment: String,
-        /// The reason.
-        reason: String,
-    },
-}
-
-impl OpenError {
-    /// The error of a request that was not refused: the machine is to blame, or else the environment.
-    fn stopped(environment: &str, error: &SessionError) -> Self {
-        let (environment, reason) = (environment.to_owned(), error.to_string());
-        if error.is_infrastructure() {
-            Self::Unavailable {
-                environment,
-                reason,
-            }
-        } else {
-            Self::Broke {
-                environment,
-                reason,
-            }
-        }
-    }
-}
-
-/// All environments of a registry. Cheap to clone.
+/// All environments of a registry and of servers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Environments {
     inner: Arc<Inner>,
@@ -101,10 +49,19 @@ pub struct Environments {
 #[derive(Debug)]
 struct Inner {
     by_name: BTreeMap<String, Environment>,
+    served: BTreeMap<String, ServedEnvironment>,
     missing: BTreeMap<String, String>,
     pool: Arc<SessionPool>,
 }
 
+/// The environment of a server.
+#[derive(Debug)]
+struct ServedEnvironment {
+    server: Arc<dyn EnvironmentServer>,
+    counters: Arc<CallCounters>,
+}
+
+/// The environment of a plugin.
 #[derive(Debug)]
 struct Environment {
     plugin: Arc<Plugin>,
@@ -114,6 +71,21 @@ struct Environment {
 impl Environments {
     /// The environments of a registry, with the sandbox in which its plugins were loaded.
     pub fn new(registry: &Registry, sandbox: &Sandbox, config: &EnvironmentConfig) -> Self {
+        Self::with_servers(registry, sandbox, config, Vec::new())
+    }
+
+    /// The environments of a registry and of servers. A server's environment hides a plugin's of the same name.
+    pub fn with_servers(
+        registry: &Registry,
+        sandbox: &Sandbox,
+        config: &EnvironmentConfig,
+        servers: Vec<Arc<dyn EnvironmentServer>>,
+    ) -> Self {
+        let served = servers.into_iter().map(|server| {
+            let name = server.name().to_owned();
+            let counters = Arc::default();
+            (name, ServedEnvironment { server, counters })
+        });
         let environments = registry
             .plugins()
             .iter()
@@ -135,6 +107,7 @@ impl Environments {
         let idle = config.idle.max(Duration::from_millis(1));
         Self {
             inner: Arc::new(Inner {
+                served: served.collect(),
                 by_name,
                 missing,
                 pool: SessionPool::new(sandbox.pools().sessions, idle),
@@ -144,10 +117,17 @@ impl Environments {
 
     /// The names of the environments.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.inner.by_name.keys().map(String::as_str)
+        let served = self.inner.served.keys();
+        served.chain(self.inner.by_name.keys()).map(String::as_str)
     }
 
-    /// The plugin that is the environment `name`.
+    /// The environments of servers: their names, and hashes of what the servers said of themselves.
+    pub fn servers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let served = self.inner.served.values();
+        served.map(|environment| (environment.server.name(), environment.server.hash()))
+    }
+
+    /// The plugin that is the environment `name`. There is none for an environment of a server.
     pub fn plugin(&self, name: &str) -> Result<&Arc<Plugin>, OpenError> {
         self.find(name).map(|environment| &environment.plugin)
     }
@@ -168,6 +148,11 @@ impl Environments {
         seed: u64,
     ) -> BoxFuture<'a, Result<EnvironmentSession, OpenError>> {
         Box::pin(async move {
+            if let Some(ServedEnvironment { server, counters }) = self.inner.served.get(name) {
+                let start = server.open(setup, seed).await?;
+                let session = ServedSession::new(Arc::clone(server), start, Arc::clone(counters));
+                return Ok(session.into());
+            }
             let environment = self.find(name)?;
             let broke = |reason: String| OpenError::Broke {
                 environment: name.to_owned(),
@@ -194,15 +179,16 @@ impl Environments {
             }
             let opened = self.served(name, opened)?;
             let pool = Arc::clone(&self.inner.pool);
-            EnvironmentSession::new(opened, pool, Arc::clone(&environment.counters), seed).map_err(
-                |error| match error {
+            let counters = Arc::clone(&environment.counters);
+            PluginSession::new(opened, pool, counters, seed)
+                .map(EnvironmentSession::from)
+                .map_err(|error| match error {
                     OfferError::NoServers => OpenError::Refused {
                         environment: name.to_owned(),
                         reason: error.to_string(),
                     },
                     _ => broke(error.to_string()),
-                },
-            )
+                })
         })
     }
 
@@ -229,9 +215,11 @@ impl Environments {
 
     /// Counts of calls so far, by environment.
     pub fn counts(&self) -> BTreeMap<String, CallCounts> {
-        (self.inner.by_name.iter())
-            .map(|(name, environment)| (name.clone(), environment.counters.snapshot()))
-            .collect()
+        let of_plugins = (self.inner.by_name.iter())
+            .map(|(name, environment)| (name.clone(), environment.counters.snapshot()));
+        let of_servers = (self.inner.served.iter())
+            .map(|(name, environment)| (name.clone(), environment.counters.snapshot()));
+        of_plugins.chain(of_servers).collect()
     }
 
     /// Fails if an environment has trapped in more than `max_trap_share` of its calls since `earlier`.

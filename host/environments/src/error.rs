@@ -1,4 +1,4 @@
-//! The reasons why an environment session did not do as it was asked.
+//! The reasons why a session was not opened, or did not do as it was asked.
 
 use rlf_dialogue::tool::Ended;
 use rlf_plugins::bindings::types;
@@ -21,6 +21,9 @@ pub enum SessionError {
     /// The environment's answer is against the contract.
     #[error("broke the contract: {0}")]
     Contract(String),
+    /// The session is on a server, and nothing there can be undone.
+    #[error("an environment behind a URL has no snapshots")]
+    NoSnapshots,
     /// The model's words did not reach the environment, or its reply cannot be used.
     #[error("the environment did not hear the model out: {why}")]
     NotHeard {
@@ -35,6 +38,61 @@ impl SessionError {
     /// True if the machine had no room or no time for the request. This says nothing about the environment.
     pub(crate) fn is_infrastructure(&self) -> bool {
         matches!(self, Self::Stopped(stopped) if stopped.ended.is_infrastructure())
+    }
+}
+
+/// The reason why a session could not be opened.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum OpenError {
+    /// No plugin is an environment of this name.
+    #[error("there is no environment `{name}`{hint}")]
+    NoSuchEnvironment {
+        /// The name that was asked for.
+        name: String,
+        /// The reason why it is missing, or the names that exist.
+        hint: String,
+    },
+    /// The environment refused the task.
+    #[error("environment `{environment}` does not open the task: {reason}")]
+    Refused {
+        /// The environment's name.
+        environment: String,
+        /// The environment's own explanation.
+        reason: String,
+    },
+    /// An infrastructure failure: the session got no room or no time.
+    #[error("environment `{environment}` could not open the task: {reason}")]
+    Unavailable {
+        /// The environment's name.
+        environment: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The environment broke, or violated the contract.
+    #[error("environment `{environment}` broke while it opened the task: {reason}")]
+    Broke {
+        /// The environment's name.
+        environment: String,
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl OpenError {
+    /// The error of a request that was not refused: the machine is to blame, or else the environment.
+    pub(crate) fn stopped(environment: &str, error: &SessionError) -> Self {
+        let (environment, reason) = (environment.to_owned(), error.to_string());
+        if error.is_infrastructure() {
+            Self::Unavailable {
+                environment,
+                reason,
+            }
+        } else {
+            Self::Broke {
+                environment,
+                reason,
+            }
+        }
     }
 }
 

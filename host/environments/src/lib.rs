@@ -1,4 +1,4 @@
-//! Environments of plugins: a session for each trajectory that acts in an environment.
+//! Environments: a session for each trajectory that acts in one.
 //!
 //! An environment is a plugin of its own kind, or files in Python that an interpreter plugin has loaded (`environment`
 //! of its grants). In both cases a session has its own instance while a trajectory acts in it, so no trajectory sees
@@ -12,7 +12,9 @@
 //! | looking for | module |
 //! |---|---|
 //! | the environments of a run, and opening a session | [`environments`] |
-//! | the actions of a trajectory in its session | [`session`] |
+//! | a trajectory's session | [`session`] |
+//! | the actions in a session of a plugin, and of a server | `plugin_session`, `served_session` |
+//! | environments on servers outside of the sandbox | [`server`] |
 //! | the tools that a session offers | `offered` |
 //! | the reasons why a session did not do as it was asked | [`error`] |
 //! | one session with or without an instance; it takes and restores snapshots | `slot` |
@@ -54,9 +56,12 @@ pub mod error;
 mod live;
 mod loader;
 mod offered;
+mod plugin_session;
 pub mod pool;
 mod python;
 mod request;
+mod served_session;
+pub mod server;
 pub mod session;
 mod slot;
 pub mod snapshot;

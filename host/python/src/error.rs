@@ -3,7 +3,7 @@
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyLookupError, PyValueError};
 use pyo3::prelude::*;
-use rlf_environments::environments::OpenError;
+use rlf_environments::error::OpenError;
 use rlf_environments::error::SessionError as SessionFailure;
 use rlf_environments::snapshot::SnapshotError;
 use rlf_interpreters::program::ProgramError;

@@ -1,4 +1,4 @@
-"""The parts of the adapters that need no trainer. `cargo xtask clients --trainers` runs the rest."""
+"""The parts of the adapters that need no trainer. `cargo xtask clients trainers` runs the rest."""
 
 import asyncio
 import inspect

@@ -1,7 +1,8 @@
 //! Errors of a rollout.
 
 use rlf_dialogue::dialogue::DialogueError;
-use rlf_environments::environments::OpenError;
+use rlf_endpoint::EndpointError;
+use rlf_environments::error::OpenError;
 use rlf_tools::tool_manager::ToolError;
 
 use crate::generate::GenerateError;

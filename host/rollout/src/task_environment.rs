@@ -11,7 +11,8 @@ use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{Finish, Trajectory};
-use rlf_environments::environments::{Environments, OpenError};
+use rlf_environments::environments::Environments;
+use rlf_environments::error::OpenError;
 use rlf_environments::session::{EnvironmentSession, EpisodeEnd};
 use rlf_plugins::turn::TurnContext;
 

@@ -14,6 +14,7 @@ use rlf_environments::environments::EnvironmentConfig;
 use rlf_forge::countries::CountriesConfig;
 use rlf_mcp::{McpConfig, McpError, add_mcp_servers};
 use rlf_plugins::grants::PluginGrants;
+use rlf_openenv::{OpenEnvConfig, OpenEnvError};
 use rlf_policy::Qwen3Config;
 use rlf_rewards::rewards_config::RewardsConfig;
 use rlf_rollout::policy_generator::PolicyGeneratorConfig;
@@ -124,6 +125,9 @@ pub struct RunConfig {
     pub rewards: RewardsConfig,
     /// Sizes of the decoding engine.
     #[serde(default)]
+    /// Environments behind a URL that speak OpenEnv, by the name that tasks give; see docs/openenv.md.
+    #[serde(default)]
+    pub openenv: BTreeMap<String, OpenEnvConfig>,
     pub engine: PolicyGeneratorConfig,
     /// Supervised fine-tuning on demonstrations, before RL; none if absent.
     #[serde(default)]
@@ -165,6 +169,10 @@ pub(crate) fn of_mcp(error: &McpError) -> ConfigurationError {
 
 fn cpu() -> String {
     "cpu".into()
+}
+
+pub(crate) fn of_openenv(error: &OpenEnvError) -> ConfigurationError {
+    ConfigurationError::value(error.key(), error.to_string())
 }
 
 /// Source of the weights: exactly one of the two.

@@ -29,7 +29,7 @@ use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutError, RolloutSettings};
 use rlf_tools::tool_manager::{Outside, ToolManager};
 use rlf_train::run::RunDirectory;
 
-use crate::config::{IN_RUN, RunConfig, of_mcp};
+use crate::config::{IN_RUN, RunConfig, of_mcp, of_openenv};
 use crate::demonstrations::DemonstrationSet;
 use crate::error::{ConfigurationError, PluginsError, RunFailure};
 use crate::folder::{data_path, models_path, outputs_path};
@@ -208,7 +208,9 @@ impl RunParts {
             .map_err(RunFailure::io(
                 "cannot start a thread that looks after plugins",
             ))?;
-        let environments = Environments::new(&registry, &sandbox, &config.environments);
+        let servers = rlf_openenv::connect(&config.openenv).map_err(|error| of_openenv(&error))?;
+        let environments =
+            Environments::with_servers(&registry, &sandbox, &config.environments, servers);
         let user = user::open(
             config.user.as_ref(),
             config.seed,
@@ -302,8 +304,8 @@ impl RunParts {
     }
 
     /// The hashes of everything that the run's plugins consist of: `<alias>` for the code, `<alias> files` for an
-    /// environment in Python, `<alias> data` for the data bound to it, and `mcp.<name>` for what an MCP server says of its
-    /// tools.
+    /// environment in Python, `<alias> data` for the data bound to it, and `mcp.<name>` and `openenv.<name>` for what
+    /// servers say of their tools and environments.
     pub fn plugin_hashes(&self) -> BTreeMap<String, String> {
         let tools = self.tasks.tools();
         let rewards: BTreeSet<&str> = self.rewards.plugins().collect();
@@ -323,6 +325,9 @@ impl RunParts {
             .collect();
         for plugin in self.registry.plugins() {
             if takes_part(plugin) {
+        for (name, hash) in self.environments.servers() {
+            hashes.insert(format!("openenv.{name}"), hash.to_owned());
+        }
                 hashes.insert(plugin.name().to_owned(), plugin.hash().to_owned());
                 if let Some(files) = plugin.environment_hash() {
                     hashes.insert(format!("{} files", plugin.name()), files.to_owned());

@@ -43,7 +43,7 @@ where
         stream: TokioIo::new(stream),
         traffic: Arc::clone(&traffic),
     };
-    let mut connection = pin!(protocol.serve_connection(watched, handler));
+    let mut connection = pin!(protocol.serve_connection(watched, handler).with_upgrades());
     tokio::select! {
         ended = connection.as_mut() => return ended,
         _ = stop.changed() => {}

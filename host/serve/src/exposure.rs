@@ -22,7 +22,7 @@ pub(crate) struct Exposure {
     /// Reward plugins.
     pub(crate) rewards: BTreeMap<String, Arc<Plugin>>,
     /// Environments.
-    pub(crate) environments: BTreeSet<String>,
+    pub(crate) environments: BTreeMap<String, Arc<Plugin>>,
     /// Tools, rewards and environments that are loaded but not served, with the place that they lead to.
     pub(crate) withheld: BTreeMap<String, String>,
     /// Plugins that are installed but were not loaded, and tools that several plugins offer, with the kind of problem.
@@ -104,7 +104,9 @@ impl Exposure {
                 }
             }
             if plugin.is_environment() && offer(plugin.name()) {
-                exposure.environments.insert(plugin.name().to_owned());
+                exposure
+                    .environments
+                    .insert(plugin.name().to_owned(), Arc::clone(plugin));
             }
             if plugin.kind() == rlf_plugins::manifest::PluginKind::Reward && offer(plugin.name()) {
                 exposure

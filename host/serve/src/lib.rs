@@ -20,6 +20,7 @@
 //! | SandboxFusion's types and rules | `protocol`, `number`, `scratch` |
 //! | the handlers of requests | `run_code`, `run_jupyter`, `tools`, `rewards` |
 //! | MCP, over HTTP and over streams | `mcp`: [`serve_streams`] |
+//! | OpenEnv | `openenv` |
 //! | sessions of environments | `sessions` |
 //! | queues and limits | `queue`, `service`, `body`, `server`, `connection` |
 //! | answers, request names and log lines | `answer`, `request`, `metrics` |
@@ -70,6 +71,7 @@ mod mcp;
 mod metrics;
 mod number;
 mod openapi;
+mod openenv;
 mod protocol;
 mod queue;
 mod request;

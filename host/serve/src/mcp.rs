@@ -65,7 +65,7 @@ impl Handler {
             .definitions(Some(&names))
             .unwrap_or_default();
         let mut tools: Vec<Tool> = definitions.into_iter().map(definition).collect();
-        tools.extend(environments::definitions(&exposure.environments));
+        tools.extend(environments::definitions(exposure));
         tools
     }
 
@@ -81,7 +81,7 @@ impl Handler {
         let began = Instant::now();
         let id = service.request_id(None);
         let name = request.name.into_owned();
-        let result = if environments::is_tool(&name, &service.exposure.environments) {
+        let result = if environments::is_tool(&name, &service.exposure) {
             environments::call(service, &name, arguments, &id, seed, &mut wait).await
         } else if service.exposure.tools.contains(&name) {
             let context = TurnContext {

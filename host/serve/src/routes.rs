@@ -1,6 +1,6 @@
-//! All routes in one list, from which the router and the description are made; and MCP's, which has a description of its
-//! own. Around every route are the checks of who
-//! may send requests, a name for the request, a line in the log, and counters.
+//! All routes in one list, from which the router and the description are made; and those of MCP and OpenEnv, which have
+//! descriptions of their own. Around every route are the checks of who may send requests, a name for the request, a line
+//! in the log, and counters.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::rewards::{RewardRequest, RewardResponse};
 use crate::route::{Answers, Describe, Route};
 use crate::service::{Service, ids};
 use crate::tools::{ToolList, ToolOutcome, ToolRequest};
-use crate::{mcp, openapi, rewards, run_code, run_jupyter, tools};
+use crate::{mcp, openapi, openenv, rewards, run_code, run_jupyter, tools};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -140,6 +140,7 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
         any(move |request: Request| async move { mcp.answer(request).await }),
     );
     router
+        .merge(openenv::routes())
         .fallback(|| async {
             Refusal::new(
                 StatusCode::NOT_FOUND,

@@ -79,7 +79,7 @@ impl Server {
             ),
             (
                 "environments",
-                exposure.environments.iter().map(String::as_str).collect(),
+                exposure.environments.keys().map(String::as_str).collect(),
             ),
         ]
     }
@@ -140,8 +140,10 @@ impl Server {
         let before = service.metrics.total();
         stopping(under_way);
         asked_to_stop.send_replace(());
-        // Each connection holds a receiver until it ends.
+        // Each connection holds a receiver until it ends or becomes a WebSocket.
         asked_to_stop.closed().await;
+        service.sockets.close();
+        service.sockets.wait().await;
         let requests = service.metrics.total();
         Served {
             requests,

@@ -10,6 +10,7 @@ use rlf_plugins::registry::Registry;
 use rlf_tools::tool_manager::ToolManager;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::access::Access;
 use crate::answer::Refusal;
@@ -55,6 +56,8 @@ pub(crate) struct Service {
     calls: Queue,
     /// Cancelled when the service stops.
     pub(crate) stopped: CancellationToken,
+    /// The open WebSockets, which end after `stopped`.
+    pub(crate) sockets: TaskTracker,
     /// Prefix of generated request names, different for every process.
     epoch: u32,
     requests: AtomicU64,
@@ -110,6 +113,7 @@ impl Service {
             long_backlog: Backlog::new(max_runs),
             calls: Queue::new(config.max_calls),
             stopped: CancellationToken::new(),
+            sockets: TaskTracker::new(),
             sessions: Sessions::new(environments, config.max_sessions, config.session),
             epoch: u32::from_le_bytes(epoch),
             requests: AtomicU64::new(0),

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rlf_environments::environments::{Environments, OpenError};
+use rlf_environments::environments::Environments;
+use rlf_environments::error::OpenError;
 use rlf_environments::session::EnvironmentSession;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 /// The sessions that clients hold. A session that nobody uses for a while is closed.
@@ -14,6 +15,8 @@ use tokio::sync::Mutex;
 pub(crate) struct Sessions {
     environments: Environments,
     open: StdMutex<HashMap<String, Held>>,
+    /// The setups of the scenarios that come with each environment, as far as somebody has asked.
+    scenarios: StdMutex<HashMap<String, Arc<[Value]>>>,
     most: usize,
     idle: Duration,
 }
@@ -43,9 +46,47 @@ impl Sessions {
         Self {
             environments,
             open: StdMutex::default(),
+            scenarios: StdMutex::default(),
             most: max_sessions,
             idle,
         }
+    }
+
+    /// A setup for a client that brings none: that of one of the environment's scenarios, chosen by the seed. Without
+    /// scenarios, all servers of an environment in Python begin empty.
+    pub(crate) async fn default_setup(
+        &self,
+        environment: &str,
+        seed: u64,
+    ) -> Result<Value, SessionRefusal> {
+        let kept = || {
+            self.scenarios
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let known = kept().get(environment).cloned();
+        let setups: Arc<[Value]> = if let Some(setups) = known {
+            setups
+        } else {
+            let scenarios = self.environments.scenarios(environment).await?;
+            let setups = scenarios.into_iter().map(|scenario| scenario.task);
+            let setups: Arc<[Value]> = setups.collect();
+            kept().insert(environment.to_owned(), Arc::clone(&setups));
+            setups
+        };
+        let count = u64::try_from(setups.len()).unwrap_or(u64::MAX).max(1);
+        let chosen = usize::try_from(seed % count).unwrap_or_default();
+        if let Some(setup) = setups.get(chosen) {
+            return Ok(setup.clone());
+        }
+        let servers = self.environments.plugin(environment)?.servers();
+        Ok(match servers {
+            Some(servers) => {
+                let empty = servers.iter().map(|server| (server.clone(), json!({})));
+                json!({ "servers": Value::Object(empty.collect()) })
+            }
+            None => json!({}),
+        })
     }
 
     /// Opens a session. Returns its name, and the session itself.

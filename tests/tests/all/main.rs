@@ -29,6 +29,7 @@ mod misbehaving_guests;
 mod model_gate;
 mod model_tools;
 mod plugin_build;
+mod openenv;
 mod plugin_commands;
 mod preparing;
 mod python_plugins;

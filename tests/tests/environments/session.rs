@@ -2,7 +2,7 @@
 
 use rlf_dialogue::episode::Reply;
 use rlf_dialogue::tool::Ended;
-use rlf_environments::environments::OpenError;
+use rlf_environments::error::OpenError;
 use rlf_environments::snapshot::SnapshotError;
 use serde_json::json;
 

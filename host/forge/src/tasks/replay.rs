@@ -1,7 +1,8 @@
 //! Replays tasks in the real environment: the sandboxed component that trains and grades.
 
 use rlf_dialogue::tool::{Ended, ToolDefinition};
-use rlf_environments::environments::{Environments, OpenError};
+use rlf_environments::environments::Environments;
+use rlf_environments::error::OpenError;
 use rlf_environments::error::SessionError;
 use rlf_environments::session::EnvironmentSession;
 use serde_json::{Map, Value, json};

@@ -19,7 +19,8 @@ pub use observe::{Effort, ObserveError, observe};
 use std::collections::BTreeMap;
 
 use rlf_dialogue::tool::Ended;
-use rlf_environments::environments::{Environments, OpenError};
+use rlf_environments::environments::Environments;
+use rlf_environments::error::OpenError;
 use rlf_environments::session::EnvironmentSession;
 use rlf_random::Key;
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jsonschema::Validator;
 use rlf_dialogue::tool::{Ended, ToolDefinition};
-use rlf_environments::environments::{Environments, OpenError};
+use rlf_environments::environments::Environments;
+use rlf_environments::error::OpenError;
 use rlf_environments::session::EnvironmentSession;
 use rlf_random::Key;
 use rlf_specification::has_word;

@@ -8,7 +8,7 @@ use rlf_sandbox::SandboxError;
 use rlf_tools::tool_manager::ToolError;
 use rlf_train::config::InvalidSetting;
 
-use super::{RunConfig, of_mcp};
+use super::{RunConfig, of_mcp, of_openenv};
 use crate::error::ConfigurationError;
 
 /// Stands for the tokenizer's vocabulary, which is not known before the tasks are read, in the check of a model's shape.
@@ -135,6 +135,17 @@ impl RunConfig {
         }
         for (name, server) in &self.mcp {
             server.check(name).map_err(|error| of_mcp(&error))?;
+        }
+        for (name, environment) in &self.openenv {
+            environment
+                .check(name)
+                .map_err(|error| of_openenv(&error))?;
+            if environment.enabled && self.plugins.contains_key(name) {
+                let key = format!("openenv.{name}");
+                let problem =
+                    format!("[{key}] and [plugins.{name}] have the same name; rename one");
+                return Err(ConfigurationError::value(key, problem));
+            }
         }
         if let Some(user) = &self.user {
             user.check()?;

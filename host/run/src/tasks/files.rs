@@ -285,7 +285,7 @@ impl TaskSource for Files {
         std::thread::scope(|threads| {
             let checked = threads.spawn(|| {
                 let runtime = tokio::runtime::Builder::new_current_thread()
-                    .enable_time()
+                    .enable_all()
                     .build()
                     .map_err(RunFailure::io("cannot start checking the tasks"))?;
                 Ok(runtime.block_on(self.rehearse_tasks(context))?)

@@ -1,12 +1,10 @@
 //! Sessions of environments as tools. The protocol has no sessions of its own in its newer revision, so a session is an
 //! argument.
 
-use std::collections::BTreeSet;
-
 use rlf_dialogue::episode::Reply;
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{CallOutcome, ToolCall};
-use rlf_environments::environments::OpenError;
+use rlf_environments::error::OpenError;
 use rlf_environments::error::SessionError;
 use rlf_environments::session::EnvironmentSession;
 use rlf_plugins::turn::TurnContext;
@@ -19,6 +17,7 @@ use tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit};
 use tokio::time::timeout;
 
 use super::convert::answer;
+use crate::exposure::Exposure;
 use crate::queue::WaitBudget;
 use crate::service::Service;
 use crate::sessions::SessionRefusal;
@@ -69,12 +68,13 @@ struct Close {
 }
 
 /// True if a tool is one of these. There are none without environments.
-pub(super) fn is_tool(name: &str, environments: &BTreeSet<String>) -> bool {
-    !environments.is_empty() && [OPEN, CALL, SAY, VERIFY, CLOSE].contains(&name)
+pub(super) fn is_tool(name: &str, exposure: &Exposure) -> bool {
+    !exposure.environments.is_empty() && [OPEN, CALL, SAY, VERIFY, CLOSE].contains(&name)
 }
 
-/// The tools that open and use sessions of these environments.
-pub(super) fn definitions(environments: &BTreeSet<String>) -> Vec<Tool> {
+/// The tools that open and use sessions of the environments.
+pub(super) fn definitions(exposure: &Exposure) -> Vec<Tool> {
+    let environments: Vec<&String> = exposure.environments.keys().collect();
     if environments.is_empty() {
         return Vec::new();
     }
@@ -218,11 +218,11 @@ async fn open(
         setup,
         seed: own,
     } = arguments?;
-    if !service.exposure.environments.contains(&environment) {
+    if !service.exposure.environments.contains_key(&environment) {
         let names: Vec<&str> = service
             .exposure
             .environments
-            .iter()
+            .keys()
             .map(String::as_str)
             .collect();
         return Err(Stop::Wrong(format!(

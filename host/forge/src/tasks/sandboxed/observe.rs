@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rlf_dialogue::tool::{Ended, ToolDefinition};
-use rlf_environments::environments::{Environments, OpenError};
+use rlf_environments::environments::Environments;
+use rlf_environments::error::OpenError;
 use rlf_environments::error::SessionError;
 use rlf_environments::session::EnvironmentSession;
 use rlf_random::Key;

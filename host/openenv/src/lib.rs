@@ -1,0 +1,28 @@
+//! Environments behind a URL that speak OpenEnv, as environments of a run.
+//!
+//! Such an environment is a thing on another machine: it can hang, die, and answer nonsense, and nothing that it did can
+//! be undone. So every wait has a deadline, every answer a limit, and a trajectory whose session breaks is excluded. It is
+//! never scored 0 for that.
+//!
+//! The crate must not know tasks, rewards, or how trajectories are generated. To `rlf-environments` it is one more
+//! [`EnvironmentServer`](rlf_environments::server::EnvironmentServer).
+//!
+//! | looking for | module |
+//! |---|---|
+//! | the settings of one environment | `config`: [`OpenEnvConfig`] |
+//! | all environments of a configuration, and the opening of sessions | `server`: [`connect`] |
+//! | a session: calls, rewards, the verdict | `session` |
+//! | one WebSocket, its messages and their deadlines | `connection` |
+//! | tools, messages and results in the host's form | `convert` |
+//! | the reasons why an environment cannot be used | `error`: [`OpenEnvError`] |
+
+mod config;
+mod connection;
+mod convert;
+mod error;
+mod server;
+mod session;
+
+pub use config::{OpenEnvConfig, RewardOf};
+pub use error::OpenEnvError;
+pub use server::connect;

@@ -1,0 +1,262 @@
+//! The environments of a configuration, and the opening of sessions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rlf_environments::error::OpenError;
+use rlf_environments::server::{EnvironmentServer, ServerStart};
+use rlf_http::{HttpClient, Request, Value as Header};
+use rlf_sandbox::BoxFuture;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use url::Url;
+
+use crate::config::{OpenEnvConfig, TOKEN};
+use crate::connection::{Answer, Connection, Reward};
+use crate::convert::{Acting, messages, safe, tools};
+use crate::error::OpenEnvError;
+use crate::session::Session;
+
+/// First pause before a server without room is asked again. It doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+
+/// Asks all servers that are enabled how a model acts in their environments. Blocks until all have answered, or one cannot
+/// be used.
+pub fn connect(
+    configs: &BTreeMap<String, OpenEnvConfig>,
+) -> Result<Vec<Arc<dyn EnvironmentServer>>, OpenEnvError> {
+    let enabled = configs.iter().filter(|(_, config)| config.enabled);
+    let enabled: Vec<(&String, &OpenEnvConfig)> = enabled.collect();
+    if enabled.is_empty() {
+        return Ok(Vec::new());
+    }
+    let failed = |error: std::io::Error| OpenEnvError::Thread(error.to_string());
+    // The caller may be in an async runtime.
+    std::thread::scope(|threads| {
+        let asking = threads.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(failed)?;
+            let mut servers: Vec<Arc<dyn EnvironmentServer>> = Vec::new();
+            for (name, config) in enabled {
+                servers.push(Arc::new(runtime.block_on(Server::ask(name, config))?));
+            }
+            Ok(servers)
+        });
+        let ended = "the thread ended early".to_owned();
+        asking.join().unwrap_or(Err(OpenEnvError::Thread(ended)))
+    })
+}
+
+/// The server of one environment.
+#[derive(Debug)]
+struct Server {
+    name: String,
+    base: Url,
+    token: Option<Secret>,
+    config: Arc<OpenEnvConfig>,
+    acting: Arc<Acting>,
+    hash: String,
+    places: Arc<Semaphore>,
+}
+
+/// A token, which is never shown.
+struct Secret(String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Secret")
+    }
+}
+
+impl Server {
+    async fn ask(name: &str, config: &OpenEnvConfig) -> Result<Self, OpenEnvError> {
+        config.check(name)?;
+        let wrong = |key, reason: String| OpenEnvError::Config {
+            environment: name.to_owned(),
+            key,
+            reason,
+        };
+        let base = config.base().map_err(|reason| wrong("url", reason))?;
+        let token = config.token_env.as_ref().map(|variable| {
+            let token = std::env::var(variable)
+                .ok()
+                .filter(|token| !token.is_empty());
+            let missing = || format!("the environment variable {variable} is not set");
+            token
+                .map(Secret)
+                .ok_or_else(|| wrong("token_env", missing()))
+        });
+        let token = token.transpose()?;
+        let unusable = |reason: String| OpenEnvError::Connect {
+            environment: name.to_owned(),
+            reason,
+        };
+        let client = HttpClient::open(&config.rules(&base))
+            .map_err(|error| wrong("url", error.to_string()))?;
+        let schema = get(&client, &base, "schema", config)
+            .await
+            .map_err(unusable)?;
+        // A server without it works as well.
+        let metadata = get(&client, &base, "metadata", config)
+            .await
+            .unwrap_or_default();
+        let actions = schema.get("action").ok_or_else(|| {
+            unusable(format!(
+                "{base}/schema has no `action`; is it a server of OpenEnv?"
+            ))
+        })?;
+        let description = metadata.get("description").and_then(Value::as_str);
+        let description = description.map(|text| safe(text).chars().take(2_000).collect());
+        let description: String =
+            description.unwrap_or_else(|| format!("Acts in the environment {name}."));
+        let acting = Acting::new(actions, &config.tool, &description).map_err(unusable)?;
+        Ok(Self {
+            name: name.to_owned(),
+            base,
+            token,
+            places: Arc::new(Semaphore::new(config.max_sessions)),
+            config: Arc::new(config.clone()),
+            acting: Arc::new(acting),
+            hash: blake3::hash(schema.to_string().as_bytes())
+                .to_hex()
+                .to_string(),
+        })
+    }
+
+    fn unavailable(&self, reason: String) -> OpenError {
+        OpenError::Unavailable {
+            environment: self.name.clone(),
+            reason,
+        }
+    }
+
+    async fn start(&self, setup: &Value, seed: u64) -> Result<ServerStart, OpenError> {
+        // The semaphore is never closed.
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = place.map_err(|error| self.unavailable(error.to_string()))?;
+        let mut options = setup.as_object().cloned().unwrap_or_default();
+        // Libraries such as numpy take 32 bits.
+        let seed = seed & u64::from(u32::MAX);
+        options.entry("seed").or_insert_with(|| Value::from(seed));
+        let reset = json!({"type": "reset", "data": options});
+        let deadline = Instant::now() + self.config.connect;
+        let mut pause = FIRST_PAUSE;
+        let (mut connection, observed) = loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let token = self.token.as_ref().map(|token| token.0.as_str());
+            let opened = Connection::open(&self.base, token, left).await;
+            let mut connection = opened.map_err(|why| self.unavailable(why))?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            match connection.ask(&reset, left).await {
+                Ok(Answer::Observation(observed)) => break (connection, observed),
+                Ok(Answer::Error(refusal)) if refusal.is_for_want_of_room() => {
+                    if Instant::now() + pause >= deadline {
+                        let why = "it has had no room within connect_ms; lower max_sessions, or raise that of the server";
+                        return Err(self.unavailable(why.to_owned()));
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(MAX_PAUSE);
+                }
+                Ok(Answer::Error(refusal)) => {
+                    return Err(OpenError::Refused {
+                        environment: self.name.clone(),
+                        reason: safe(&refusal.message.chars().take(500).collect::<String>()),
+                    });
+                }
+                Ok(_) => {
+                    let why = "it answered a reset with something else".to_owned();
+                    return Err(self.unavailable(why));
+                }
+                Err(why) => return Err(self.unavailable(why)),
+            }
+        };
+        connection.hold(place);
+        let tools = match &*self.acting {
+            Acting::Action(tool) => vec![(**tool).clone()],
+            Acting::Tools => {
+                let request =
+                    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
+                let message = json!({"type": "mcp", "data": request});
+                let broke = |reason: String| OpenError::Broke {
+                    environment: self.name.clone(),
+                    reason,
+                };
+                match connection.ask(&message, self.config.deadline).await {
+                    Ok(Answer::Mcp(response)) => tools(&response).map_err(broke)?,
+                    Ok(_) => return Err(broke("it does not list its tools over MCP".to_owned())),
+                    Err(why) => return Err(self.unavailable(why)),
+                }
+            }
+        };
+        let session = Session::new(
+            Arc::clone(&self.config),
+            Arc::clone(&self.acting),
+            connection,
+            observed.reward.map(Reward::value),
+        );
+        Ok(ServerStart {
+            session: Box::new(session),
+            messages: messages(&observed.observation),
+            tools,
+            terminated: observed.done,
+        })
+    }
+}
+
+impl EnvironmentServer for Server {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    fn arguments_bytes(&self) -> u64 {
+        self.config.arguments_bytes
+    }
+
+    fn open<'a>(
+        &'a self,
+        setup: &'a Value,
+        seed: u64,
+    ) -> BoxFuture<'a, Result<ServerStart, OpenError>> {
+        Box::pin(self.start(setup, seed))
+    }
+}
+
+/// Reads JSON from a path of a server.
+async fn get(
+    client: &HttpClient,
+    base: &Url,
+    path: &str,
+    config: &OpenEnvConfig,
+) -> Result<Value, String> {
+    let url = format!("{}/{path}", base.as_str().trim_end_matches('/'));
+    let token = config.token_env.is_some().then(|| {
+        let name = "authorization".to_owned();
+        (name, Header::Secret(TOKEN.to_owned()))
+    });
+    let request = Request {
+        method: "GET".to_owned(),
+        url: url.clone(),
+        headers: token.into_iter().collect(),
+        body: Vec::new(),
+    };
+    let call = client.call(Instant::now() + config.connect);
+    let response = call
+        .fetch(request)
+        .await
+        .map_err(|error| format!("{url} cannot be read: {error}"))?;
+    if response.status != 200 {
+        return Err(format!(
+            "{url} answered with status {}; is it the URL of an OpenEnv server?",
+            response.status
+        ));
+    }
+    rlf_json::from_slice(&response.body).map_err(|error| format!("{url} is no JSON: {error}"))
+}

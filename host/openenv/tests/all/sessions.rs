@@ -1,0 +1,179 @@
+//! What a session gives, and what becomes of it when its server breaks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rlf_dialogue::message::plain_text;
+use rlf_dialogue::tool::{Ended, Fault};
+use rlf_environments::error::OpenError;
+use rlf_environments::server::{EnvironmentServer, ServerStart, ServerStep};
+use rlf_openenv::{OpenEnvConfig, OpenEnvError, RewardOf, connect};
+use serde_json::{Value, json};
+
+use crate::scripted::Scripted;
+
+fn config(scripted: &Scripted, environment: &str) -> OpenEnvConfig {
+    OpenEnvConfig {
+        url: scripted.url(environment),
+        connect: Duration::from_secs(5),
+        deadline: Duration::from_millis(300),
+        ..OpenEnvConfig::default()
+    }
+}
+
+fn server(config: OpenEnvConfig) -> Result<Arc<dyn EnvironmentServer>, OpenEnvError> {
+    let servers = connect(&BTreeMap::from([("it".to_owned(), config)]))?;
+    Ok(servers.into_iter().next().expect("it is enabled"))
+}
+
+async fn open(scripted: &Scripted, environment: &str) -> ServerStart {
+    let server = server(config(scripted, environment)).expect("it answers");
+    server.open(&json!({}), 3).await.expect("it opens")
+}
+
+/// The text that a model reads after a step.
+fn seen(step: &ServerStep) -> String {
+    let observation = step.end.observation.as_ref().expect("an observation");
+    plain_text(&observation.content)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_typed_action_is_a_tool_and_its_reward_the_verdict() {
+    let scripted = Scripted::start().await;
+    let mut start = open(&scripted, "guess").await;
+    let tools: Vec<&str> = (start.tools.iter())
+        .map(|tool| tool.definition.name.as_str())
+        .collect();
+    assert_eq!(tools, ["step"]);
+    let said: Vec<String> = (start.messages.iter())
+        .map(|message| plain_text(&message.content))
+        .collect();
+    assert_eq!(said, [r#"{"hint":"from 0 to 9","seed":3}"#]);
+    let session = &mut start.session;
+    let before = session.verify().expect("a verdict");
+    assert_eq!((before.success, before.score), (false, 0.0));
+    let wrong = session.call("step", &json!({"guess": 1})).await;
+    assert_eq!((wrong.reward, wrong.terminated), (Some(0.0), false));
+    assert_eq!(seen(&wrong), r#"{"right":false}"#);
+    let right = session.call("step", &json!({"guess": 7})).await;
+    assert_eq!((right.reward, right.terminated), (Some(1.0), true));
+    let verdict = session.verify().expect("a verdict");
+    assert_eq!((verdict.success, verdict.score), (true, 1.0));
+    assert_eq!(
+        session.state().await.expect("a state"),
+        json!({"step_count": 1})
+    );
+    drop(start);
+    for _ in 0..100 {
+        if scripted.open.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("a dropped session stays open on the server");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tools_are_called_and_rewards_are_added_where_the_configuration_says_so() {
+    let scripted = Scripted::start().await;
+    let config = OpenEnvConfig {
+        reward: RewardOf::Sum,
+        reward_range: [0.0, 0.5],
+        ..config(&scripted, "calls")
+    };
+    let server = server(config).expect("it answers");
+    let mut start = server.open(&Value::Null, 0).await.expect("it opens");
+    assert_eq!(start.tools[0].definition.name, "add");
+    let session = &mut start.session;
+    let step = session.call("add", &json!({"by": 4})).await;
+    assert_eq!((step.end.ended, seen(&step).as_str()), (Ended::Ok, "4"));
+    assert_eq!(session.verify().expect("a verdict").score, 0.5);
+    session.call("add", &json!({"by": 4})).await;
+    let verdict = session.verify().expect("a verdict");
+    assert_eq!((verdict.success, verdict.score), (true, 1.0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_breaks_loses_its_session_and_is_never_scored() {
+    let scripted = Scripted::start().await;
+    for (environment, says) in [
+        ("hangs", "did not answer within 300 ms"),
+        ("dies", "closed the connection"),
+        ("babbles", "none of OpenEnv's"),
+        ("floods", "the connection broke"),
+    ] {
+        let mut start = open(&scripted, environment).await;
+        let step = start.session.call("step", &json!({"guess": 7})).await;
+        let lost = step.lost.expect("the session is lost");
+        assert!(
+            lost.contains(says) || lost.contains("the connection broke"),
+            "{environment}: {lost}"
+        );
+        assert_eq!(step.end.fault, Fault::Infrastructure, "{environment}");
+        assert!(step.end.observation.is_none(), "{environment}");
+    }
+    let mut start = open(&scripted, "overpays").await;
+    start.session.call("step", &json!({"guess": 7})).await;
+    let why = start.session.verify().expect_err("no verdict").to_string();
+    assert!(why.contains("7.5 is outside of `reward_range`"), "{why}");
+    let mut start = open(&scripted, "raises").await;
+    let step = start.session.call("step", &json!({"guess": 7})).await;
+    assert_eq!(step.end.ended, Ended::Failed);
+    assert_eq!(seen(&step), "error: list index out of range");
+    assert!(step.lost.is_none());
+    let why = start.session.verify().expect_err("no verdict").to_string();
+    assert!(why.contains("failed inside the environment"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_without_room_is_asked_again_and_one_that_refuses_is_not() {
+    let scripted = Scripted::start().await;
+    let full = open(&scripted, "full").await;
+    assert_eq!(scripted.connections(), 3);
+    drop(full);
+    let server = server(config(&scripted, "refuses")).expect("it answers");
+    let refused = server.open(&json!({"level": 9}), 0).await;
+    let error = refused.expect_err("it refuses");
+    assert!(matches!(error, OpenError::Refused { .. }), "{error}");
+    assert!(error.to_string().contains("no such level"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_more_sessions_are_open_than_the_configuration_allows() {
+    let scripted = Scripted::start().await;
+    let config = OpenEnvConfig {
+        max_sessions: 2,
+        ..config(&scripted, "guess")
+    };
+    let server = server(config).expect("it answers");
+    let nothing = json!({});
+    let one = server.open(&nothing, 0).await.expect("it opens");
+    let _two = server.open(&nothing, 0).await.expect("it opens");
+    let waits = tokio::time::timeout(Duration::from_millis(100), server.open(&nothing, 0)).await;
+    assert!(waits.is_err(), "a third session opened");
+    drop(one);
+    server.open(&nothing, 0).await.expect("it opens");
+}
+
+#[test]
+fn what_is_no_server_is_named_with_its_key() {
+    let config = |url: &str| OpenEnvConfig {
+        url: url.to_owned(),
+        connect: Duration::from_secs(5),
+        ..OpenEnvConfig::default()
+    };
+    let error = server(config("http://127.0.0.1:1")).expect_err("nobody listens");
+    assert_eq!(error.key(), "openenv.it");
+    assert!(
+        error.to_string().contains("http://127.0.0.1:1/schema"),
+        "{error}"
+    );
+    let token = OpenEnvConfig {
+        token_env: Some("RLF_NO_SUCH_TOKEN".to_owned()),
+        ..config("http://127.0.0.1:1")
+    };
+    let error = server(token).expect_err("there is no token");
+    assert_eq!(error.key(), "openenv.it.token_env");
+}

@@ -1,0 +1,183 @@
+//! The tools of a session over JSON-RPC: `tools/list` and `tools/call`, and the sessions of clients over HTTP.
+
+use std::sync::Arc;
+
+use rlf_environments::session::EnvironmentSession;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
+
+use super::episode::{Episode, call, locked};
+use super::protocol::{Code, Fault};
+
+const PARSE_ERROR: i32 = -32_700;
+const INVALID_REQUEST: i32 = -32_600;
+const METHOD_NOT_FOUND: i32 = -32_601;
+const INVALID_PARAMS: i32 = -32_602;
+const INTERNAL_ERROR: i32 = -32_603;
+const SERVER_ERROR: i32 = -32_000;
+
+#[derive(Deserialize)]
+struct Request {
+    method: String,
+    #[serde(default)]
+    params: Map<String, Value>,
+}
+
+/// An error of JSON-RPC.
+struct Failed {
+    code: i32,
+    message: String,
+}
+
+impl Failed {
+    fn new(code: i32, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { code, message }
+    }
+}
+
+impl From<Fault> for Failed {
+    fn from(fault: Fault) -> Self {
+        let code = match fault.code {
+            Code::CapacityReached => SERVER_ERROR,
+            Code::ValidationError => INVALID_PARAMS,
+            _ => INTERNAL_ERROR,
+        };
+        Self::new(code, fault.message)
+    }
+}
+
+/// Answers a request of a client whose WebSocket is its session.
+pub(super) async fn answer(episode: &mut Episode, request: Value) -> Value {
+    respond(episode, request, true).await
+}
+
+/// Answers a request as text, of a client whose WebSocket is its session.
+pub(super) async fn answer_text(episode: &mut Episode, text: &str) -> Value {
+    match parse(text.as_bytes()) {
+        Ok(request) => respond(episode, request, true).await,
+        Err(failed) => failure(&Value::Null, failed),
+    }
+}
+
+/// Answers a request that names its session in `params.session_id`, or gets a fresh one.
+pub(super) async fn answer_over_http(episode: &mut Episode, body: &[u8]) -> Value {
+    match parse(body) {
+        Ok(request) => respond(episode, request, false).await,
+        Err(failed) => failure(&Value::Null, failed),
+    }
+}
+
+fn parse(text: &[u8]) -> Result<Value, Failed> {
+    rlf_json::from_slice(text)
+        .map_err(|error| Failed::new(PARSE_ERROR, format!("Parse error: {error}")))
+}
+
+async fn respond(episode: &mut Episode, request: Value, is_session: bool) -> Value {
+    let id = request.get("id").cloned().unwrap_or_default();
+    let request = match Request::deserialize(request) {
+        Ok(request) => request,
+        Err(error) => {
+            let what = format!("Invalid request: {error}");
+            return failure(&id, Failed::new(INVALID_REQUEST, what));
+        }
+    };
+    match result(episode, request, is_session).await {
+        Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        Err(failed) => failure(&id, failed),
+    }
+}
+
+fn failure(id: &Value, Failed { code, message }: Failed) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message, "data": null}})
+}
+
+async fn result(
+    episode: &mut Episode,
+    Request { method, params }: Request,
+    is_session: bool,
+) -> Result<Value, Failed> {
+    let named = params.get("session_id").and_then(Value::as_str);
+    match method.as_str() {
+        "openenv/session/create" if is_session => Ok(json!({"session_id": episode.name().await?})),
+        "openenv/session/create" => {
+            if let Some(Value::Object(setup)) = params.get("setup") {
+                episode.reset(setup.clone()).await?;
+            }
+            Ok(json!({"session_id": episode.keep().await?}))
+        }
+        "openenv/session/close" => {
+            let missing = "Invalid params - 'session_id' is required";
+            let name = named.ok_or_else(|| Failed::new(INVALID_PARAMS, missing))?;
+            if is_session && episode.name().await? == name {
+                let what = "a WebSocket's own session ends with the WebSocket";
+                return Err(Failed::new(INVALID_REQUEST, what));
+            }
+            if !episode.service.sessions.close(name) {
+                return Err(unknown_session());
+            }
+            Ok(json!({"session_id": name, "closed": true}))
+        }
+        "tools/list" => {
+            let session = session(episode, named, is_session).await?;
+            let session = locked(&episode.service, &session).await?;
+            let tools: Vec<Value> = session
+                .tools()
+                .map(|tool| json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}))
+                .collect();
+            Ok(json!({ "tools": tools }))
+        }
+        "tools/call" => {
+            let missing = "Invalid params: `name` must be the name of a tool";
+            let tool = params.get("name").and_then(Value::as_str);
+            let tool = tool.ok_or_else(|| Failed::new(INVALID_PARAMS, missing))?;
+            let arguments = match params.get("arguments") {
+                None => Map::new(),
+                Some(Value::Object(arguments)) => arguments.clone(),
+                Some(_) => {
+                    let what = "Invalid params: `arguments` must be an object";
+                    return Err(Failed::new(INVALID_PARAMS, what));
+                }
+            };
+            let session = session(episode, named, is_session).await?;
+            let service = Arc::clone(&episode.service);
+            let mut session = locked(&service, &session).await?;
+            let mut wait = service.wait();
+            let place = service.call_place(&mut wait).await;
+            let _place = place.map_err(|refusal| Failed::new(INTERNAL_ERROR, refusal.reason()))?;
+            let mut called = call(&mut session, "mcp", 0, tool, arguments)
+                .await
+                .observation;
+            match called.get("error") {
+                Some(Value::Object(error)) => {
+                    let message = error.get("message").and_then(Value::as_str);
+                    Err(Failed::new(INTERNAL_ERROR, message.unwrap_or_default()))
+                }
+                _ => Ok(called["result"].take()),
+            }
+        }
+        _ => Err(Failed::new(
+            METHOD_NOT_FOUND,
+            "Method not found; there are: tools/list, tools/call, openenv/session/create, openenv/session/close",
+        )),
+    }
+}
+
+/// The session of a request.
+async fn session(
+    episode: &mut Episode,
+    named: Option<&str>,
+    is_session: bool,
+) -> Result<Arc<Mutex<EnvironmentSession>>, Failed> {
+    match named {
+        Some(name) if !is_session => {
+            (episode.service.sessions.get(name)).map_err(|_| unknown_session())
+        }
+        _ => Ok(episode.session().await?),
+    }
+}
+
+fn unknown_session() -> Failed {
+    Failed::new(INVALID_PARAMS, "Unknown session_id")
+}
