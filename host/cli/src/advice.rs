@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use anyhow::anyhow;
+use rlf_rollout::RolloutError;
 use rlf_run::{ConfigurationError, FolderError, PluginsError, RunFailure};
 use rlf_train::error::TrainError;
 use rlf_train::run::RunError;
@@ -12,6 +13,10 @@ pub(crate) fn with_options(failure: impl Into<RunFailure>) -> anyhow::Error {
     let failure = failure.into();
     let (before, after) = match &failure {
         RunFailure::Configuration(ConfigurationError::Setting { .. }) => ("--set ", ""),
+        RunFailure::Configuration(ConfigurationError::Value { key, .. }) => ("", for_endpoint(key)),
+        RunFailure::Rollout(RolloutError::Endpoint { .. }) => {
+            ("", " (--endpoint, --model, --key-env)")
+        }
         RunFailure::Folder(FolderError::HoldsARun { .. }) => {
             ("", " (--resume, --overwrite or --run DIR)")
         }
@@ -26,6 +31,18 @@ pub(crate) fn with_options(failure: impl Into<RunFailure>) -> anyhow::Error {
         _ => return failure.into(),
     };
     anyhow!("{before}{failure}{after}")
+}
+
+/// The option of `eval` that sets a key of `[endpoint]`.
+fn for_endpoint(key: &str) -> &'static str {
+    match key {
+        "endpoint.url" => " (--endpoint URL)",
+        "endpoint.temperature" => " (--temperature)",
+        "endpoint.model" => " (--model NAME)",
+        "endpoint.key_env" => " (--key-env NAME)",
+        "endpoint.max_concurrent" => " (--max-concurrent N)",
+        _ => "",
+    }
 }
 
 /// The options of `train` that mend an error of the run's folder.

@@ -46,6 +46,10 @@ pub(crate) enum Command {
     /// are complete are left as they are, so a command that was stopped goes on when it is repeated.
     Ablate(Ablate),
     /// Evaluate a run's policy on a split: greedy, sampled and pass@k, by kind of task
+    ///
+    /// With --endpoint, a model behind an OpenAI-compatible endpoint is measured instead of a policy. It plays the
+    /// tasks of a run or of a configuration, with the same tools, environments, rewards and limits. No checkpoint is
+    /// needed.
     Eval(Eval),
     /// Play one task with a run's policy and print the trajectory: turns, calls, observations, mask, rewards
     Rollout(Rollout),
@@ -191,7 +195,7 @@ pub(crate) struct Cache {
 
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
-    /// Folder of the run
+    /// Folder of the run. With --endpoint also a configuration file, or the name of one that ships with the program
     pub(crate) run: PathBuf,
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,
@@ -214,9 +218,32 @@ pub(crate) struct Eval {
     /// Device: cpu, cuda, cuda:N or auto (default: `device` of the configuration)
     #[arg(long)]
     pub(crate) device: Option<String>,
+    #[command(flatten)]
+    pub(crate) measured: MeasuredModel,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A model behind an endpoint, which is measured instead of a policy.
+#[derive(Debug, Args)]
+pub(crate) struct MeasuredModel {
+    /// Measure a model behind this OpenAI-compatible endpoint instead of a policy, such as http://127.0.0.1:8000/v1
+    #[arg(long, value_name = "URL", conflicts_with_all = ["generation_config", "device"])]
+    pub(crate) endpoint: Option<String>,
+    /// The model, by the endpoint's name for it (default: `endpoint.model` of the configuration)
+    #[arg(long, value_name = "NAME", requires = "endpoint")]
+    pub(crate) model: Option<String>,
+    /// Environment variable that holds the endpoint's key (default: `endpoint.key_env` of the configuration; without
+    /// one, no key is sent)
+    #[arg(long, value_name = "NAME", requires = "endpoint")]
+    pub(crate) key_env: Option<String>,
+    /// Number of questions to the endpoint at once (default: `endpoint.max_concurrent` of the configuration, or 32)
+    #[arg(long, value_name = "N", requires = "endpoint")]
+    pub(crate) max_concurrent: Option<u32>,
+    /// With --endpoint: override one key of the configuration, such as dialogue.context=16384; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", requires = "endpoint")]
+    pub(crate) set: Vec<String>,
 }
 
 #[derive(Debug, Args)]

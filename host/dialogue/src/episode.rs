@@ -14,7 +14,7 @@
 //! - `step`: what an episode asks of its caller
 //! - `speaking`: takes a turn of the model and decides the next step
 //! - `reading`: prepares the text that the model reads before its next turn
-//! - `writing`: writes a demonstrated turn as the model would have to write it
+//! - `writing`: writes a turn of a demonstrator or of an endpoint as the model would have to write it
 
 mod reading;
 mod speaking;
@@ -153,9 +153,7 @@ impl Episode {
 
     /// The ids that the generator must read before it samples the next turn.
     pub fn next_input(&mut self) -> NextInput {
-        let config = self.dialogue.config();
-        let room = (config.context as usize).saturating_sub(self.sequences.length());
-        let max_new_tokens = room.min(config.max_tokens_per_turn as usize);
+        let max_new_tokens = self.room();
         let restart = match self.state {
             State::Ready { restart } => restart,
             State::Sampling => true,
@@ -176,6 +174,13 @@ impl Episode {
                 max_new_tokens,
             }
         }
+    }
+
+    /// Number of tokens that the next turn may have.
+    fn room(&self) -> usize {
+        let config = self.dialogue.config();
+        let room = (config.context as usize).saturating_sub(self.sequences.length());
+        room.min(config.max_tokens_per_turn as usize)
     }
 
     /// Adds a turn that the policy sampled, with the log-probability of each id when it was sampled. The end-of-turn
@@ -221,13 +226,29 @@ impl Episode {
         )
     }
 
-    /// Adds a turn of an endpoint that returns text without ids, as in evaluations of models behind an endpoint. Such a
+    /// Adds a turn of an endpoint, which returns reasoning, text and calls apart and no ids. It is written in the
+    /// dialogue's protocol and then read like a turn of the policy, so a mistake in it has the same consequences. Arguments
+    /// that are not an object are such a mistake. A turn that is longer than [`NextInput`] allows is cut there. Such a
     /// turn trains nothing.
-    pub fn push_text(&mut self, text: String) -> Step {
-        let tokens = self.dialogue.tokenizer().encode_untrusted(&text).len();
-        self.open_turn = false;
+    ///
+    /// `finished` says whether the model ended the turn itself.
+    pub fn push_message(&mut self, turn: &Message, finished: bool) -> Step {
+        let mut text = self.text_of(turn);
+        let tokenizer = Arc::clone(self.dialogue.tokenizer());
+        let ids = tokenizer.encode_untrusted(&text);
+        let room = self.room();
+        // The token that ends the turn counts as well.
+        let finished = finished && ids.len() < room;
+        if let Some((kept, [_, ..])) = ids.split_at_checked(room) {
+            // A cut inside a character loses that character.
+            let cut = tokenizer.decode(kept);
+            cut.trim_end_matches('\u{fffd}').clone_into(&mut text);
+        }
+        let tokens = ids.len().min(room) + usize::from(finished);
+        self.open_turn = !finished;
         let said = text.clone();
-        self.push_turn(ModelSegment::Text(text), &said, said.len(), true, tokens)
+        let spoken = said.len();
+        self.push_turn(ModelSegment::Text(text), &said, spoken, finished, tokens)
     }
 
     /// Adds the outcomes of the calls of [`Step::Act`] or [`Step::Grade`], in the order of the calls.

@@ -4,6 +4,9 @@
 //! no protocol by name: it reads a [`ProtocolSpec`].
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::tool::ToolCall;
 
 /// A known way of writing tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +109,28 @@ impl Protocol {
 }
 
 impl ProtocolSpec {
+    /// The calls as a model writes them.
+    pub(crate) fn write(&self, calls: &[ToolCall]) -> String {
+        let object = |call: &ToolCall| {
+            json!({ self.name: call.name, self.arguments: call.arguments }).to_string()
+        };
+        let objects: Vec<String> = calls.iter().map(object).collect();
+        match self.close {
+            _ if objects.is_empty() => String::new(),
+            Some(close) => {
+                let tagged = objects.iter().map(|object| {
+                    let open = self.open;
+                    format!("{open}\n{object}\n{close}")
+                });
+                tagged.collect::<Vec<_>>().join("\n")
+            }
+            None => {
+                let separator = self.separator.map_or_else(String::new, String::from);
+                format!("{}{}", self.open, objects.join(&format!("{separator} ")))
+            }
+        }
+    }
+
     /// All tags that only the template and the model may write.
     pub fn tags(&self) -> impl Iterator<Item = &'static str> {
         [self.open, THINK_OPEN, THINK_CLOSE]

@@ -3,11 +3,17 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::message::ChatCall;
+
 /// The answer of the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Completion {
     /// The text, empty if there is none.
     pub text: String,
+    /// The reasoning before the text, if the endpoint gives it apart.
+    pub reasoning: Option<String>,
+    /// The calls of the tools that were on offer, in order.
+    pub calls: Vec<ChatCall>,
     /// True if `max_tokens` cut it short.
     pub cut_short: bool,
     /// The tokens that the endpoint counted, if it reports them.
@@ -46,6 +52,13 @@ struct Choice {
 struct Message {
     #[serde(default)]
     content: Option<String>,
+    /// Servers name the reasoning in one of two ways, or in both.
+    #[serde(default)]
+    reasoning_content: Value,
+    #[serde(default)]
+    reasoning: Value,
+    #[serde(default)]
+    tool_calls: Option<Vec<ChatCall>>,
 }
 
 /// The reason why a body is not a completion.
@@ -69,8 +82,16 @@ pub(crate) fn read(body: &[u8]) -> Result<Completion, AnswerError> {
         })?;
     let choice = answer.choices.into_iter().next();
     let choice = choice.ok_or(AnswerError::NoChoices)?;
+    let message = choice.message;
+    let reasoning = [&message.reasoning_content, &message.reasoning]
+        .into_iter()
+        .filter_map(Value::as_str)
+        .find(|text| !text.is_empty())
+        .map(str::to_owned);
     Ok(Completion {
-        text: choice.message.content.unwrap_or_default(),
+        text: message.content.unwrap_or_default(),
+        reasoning,
+        calls: message.tool_calls.unwrap_or_default(),
         cut_short: choice.finish_reason.as_deref() == Some("length"),
         // Some servers leave it out or write something else. That is no reason to lose the answer.
         usage: Usage::deserialize(&answer.usage)

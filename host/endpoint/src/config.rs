@@ -134,6 +134,16 @@ impl EndpointConfig {
         Ok(())
     }
 
+    /// The base URL, to show. A query, which may hold a key, is left out. Empty if the URL cannot be used.
+    pub fn base(&self) -> String {
+        let Ok(mut url) = self.target() else {
+            return String::new();
+        };
+        url.set_query(None);
+        let url = url.as_str();
+        url.strip_suffix(CHAT).unwrap_or(url).to_owned()
+    }
+
     /// The URL for questions.
     pub(crate) fn target(&self) -> Result<Url, EndpointConfigError> {
         self.url_of(CHAT)

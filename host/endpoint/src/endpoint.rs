@@ -6,57 +6,15 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use rlf_http::{FetchError, HttpClient, Request, Response, Value as Header};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::answer::{Completion, beginning, read};
 use crate::backoff;
 use crate::config::{EndpointConfig, EndpointConfigError, KEY};
 use crate::error::EndpointError;
-
-/// Role of a chat message's author.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ChatRole {
-    /// The instructions to the model.
-    System,
-    /// The user, whom the model answers.
-    User,
-    /// The model.
-    Assistant,
-}
-
-/// One message of a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChatMessage {
-    /// The author's role.
-    pub role: ChatRole,
-    /// The text.
-    pub content: String,
-}
-
-impl ChatMessage {
-    /// A system message.
-    pub fn system(content: impl Into<String>) -> Self {
-        Self::new(ChatRole::System, content)
-    }
-
-    /// A message of the user.
-    pub fn user(content: impl Into<String>) -> Self {
-        Self::new(ChatRole::User, content)
-    }
-
-    /// An earlier message of the model.
-    pub fn assistant(content: impl Into<String>) -> Self {
-        Self::new(ChatRole::Assistant, content)
-    }
-
-    fn new(role: ChatRole, content: impl Into<String>) -> Self {
-        let content = content.into();
-        Self { role, content }
-    }
-}
+use crate::message::{ChatMessage, ChatTool};
 
 /// The settings of one question. Where there is none, the configuration's setting counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -170,9 +128,19 @@ impl Endpoint {
         messages: &'a [ChatMessage],
         sampling: Sampling,
     ) -> BoxFuture<'a, Result<Completion, EndpointError>> {
+        self.complete_with_tools(messages, &[], sampling)
+    }
+
+    /// Asks for the model's answer to `messages`, with these settings and with these tools on offer.
+    pub fn complete_with_tools<'a>(
+        &'a self,
+        messages: &'a [ChatMessage],
+        tools: &'a [ChatTool],
+        sampling: Sampling,
+    ) -> BoxFuture<'a, Result<Completion, EndpointError>> {
         Box::pin(async move {
             let inner = &*self.inner;
-            let body = inner.body(messages, sampling);
+            let body = inner.body(messages, tools, sampling);
             let read = |body: &[u8]| {
                 read(body).map_err(|error| EndpointError::NoCompletion {
                     host: inner.host.clone(),
@@ -186,13 +154,19 @@ impl Endpoint {
 }
 
 impl Inner {
-    fn body(&self, messages: &[ChatMessage], sampling: Sampling) -> Vec<u8> {
+    fn body(&self, messages: &[ChatMessage], tools: &[ChatTool], sampling: Sampling) -> Vec<u8> {
         let config = &self.config;
         let temperature = sampling.temperature.unwrap_or(config.temperature);
         let max_tokens = sampling.max_tokens.unwrap_or(config.max_tokens);
         let mut body: Map<String, Value> = config.extra.clone();
         body.insert("model".into(), config.model.as_str().into());
-        body.insert("messages".into(), json!(messages));
+        body.insert(
+            "messages".into(),
+            messages.iter().map(ChatMessage::wire).collect(),
+        );
+        if !tools.is_empty() {
+            body.insert("tools".into(), tools.iter().map(ChatTool::wire).collect());
+        }
         body.insert("temperature".into(), temperature.into());
         if max_tokens > 0 {
             body.insert("max_tokens".into(), max_tokens.into());

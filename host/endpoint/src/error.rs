@@ -79,6 +79,18 @@ pub enum EndpointError {
     },
 }
 
+impl EndpointError {
+    /// True if every other question would end in the same way: the key, the model or the address is wrong.
+    pub fn meets_every_question(&self) -> bool {
+        match self {
+            // The other refusals are of one question: it is too long, or a filter refuses its text.
+            Self::Refused { status, .. } => !matches!(*status, 400 | 408 | 409 | 413 | 422),
+            Self::Unsendable { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 /// The number of failures, for messages, if there was more than one.
 fn times(attempts: u32) -> String {
     match attempts {

@@ -1,5 +1,5 @@
-//! A model behind an OpenAI-compatible endpoint: messages go out, and one answer comes back; or texts go out, and a vector
-//! for each comes back.
+//! A model behind an OpenAI-compatible endpoint: messages and tools go out, and one answer comes back; or texts go out,
+//! and a vector for each comes back.
 //!
 //! Nothing here controls such a model. It is slow, busy or restarted, and sometimes answers with something else. So
 //! every question has a time limit ([`EndpointConfig::timeout`]) and is retried if that may help. It ends with a text,
@@ -12,6 +12,7 @@
 //! | looking for | module |
 //! |---|---|
 //! | a question and its retries | `endpoint`, `backoff` |
+//! | messages, calls in them, tools on offer | `message`: [`ChatMessage`], [`ChatCall`], [`ChatTool`] |
 //! | `url`, `model` and the other keys | `config`: [`EndpointConfig`] |
 //! | embeddings | `embeddings`: [`Endpoint::embed`], [`Embedded`] |
 //! | the model's answer | `answer`: [`Completion`], [`Usage`] |
@@ -44,12 +45,14 @@ mod config;
 mod embeddings;
 mod endpoint;
 mod error;
+mod message;
 mod spending;
 
 pub use answer::{Completion, Usage};
 pub use budget::{Budget, BudgetSpent, Ledger, Reserved};
 pub use config::{EndpointConfig, EndpointConfigError};
 pub use embeddings::Embedded;
-pub use endpoint::{ChatMessage, ChatRole, Endpoint, Sampling};
+pub use endpoint::{Endpoint, Sampling};
 pub use error::EndpointError;
+pub use message::{ChatCall, ChatMessage, ChatRole, ChatTool};
 pub use spending::{Price, Spent, tokens_of};

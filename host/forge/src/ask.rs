@@ -33,7 +33,7 @@
 //!     }
 //!     async fn answer(&self, messages: &[ChatMessage], _: u64) -> Result<Completion, EndpointError> {
 //!         let text = messages[0].content.clone();
-//!         Ok(Completion { text, cut_short: false, usage: None })
+//!         Ok(Completion { text, ..Completion::default() })
 //!     }
 //! }
 //!

@@ -304,6 +304,7 @@ fn given(outcome: Outcome) -> Result<Completion, Error> {
             text,
             cut_short,
             usage: Some(usage),
+            ..Completion::default()
         }),
         Outcome::Refused(what) => Err(Error::InvalidArguments(what)),
         Outcome::OverBudget(what) => Err(Error::Exhausted(what)),

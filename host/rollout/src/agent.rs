@@ -27,11 +27,9 @@ use async_trait::async_trait;
 use rlf_dialogue::message::Message;
 use rlf_dialogue::tool::{CallOutcome, ToolDefinition};
 
-pub(crate) use trajectory::play;
-
 pub use chat::PolicyChat;
 pub use message::AgentMessage;
-pub use trajectory::AgentTrajectory;
+pub use trajectory::{AgentPlayer, AgentTrajectory};
 
 /// Leads trajectories, each by a program of its own.
 #[async_trait]

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use rlf_rewards::reward_stack::RewardStack;
 
-use crate::agent::Agent;
 use crate::context::EpisodeContext;
-use crate::generate::Generator;
+use crate::player::Player;
 
 /// Everything that plays and grades trajectories.
 pub struct RolloutEngine {
@@ -14,8 +13,6 @@ pub struct RolloutEngine {
     pub context: EpisodeContext,
     /// Grades groups.
     pub rewards: Arc<RewardStack>,
-    /// Produces the model's turns.
-    pub generator: Arc<dyn Generator>,
-    /// Leads every trajectory; none for our own loop.
-    pub agent: Option<Arc<dyn Agent>>,
+    /// Plays the trajectories.
+    pub player: Arc<dyn Player>,
 }

@@ -64,6 +64,12 @@ pub enum RolloutError {
     /// The generator stopped.
     #[error(transparent)]
     Generate(#[from] GenerateError),
+    /// The endpoint that takes the model's turns refuses every question.
+    #[error("{source}; correct {}", to_correct(.source))]
+    Endpoint {
+        /// The refusal.
+        source: EndpointError,
+    },
     /// A demonstration did not succeed.
     #[error("the demonstration of task {task} is wrong: {what}")]
     Demonstration {
@@ -75,4 +81,17 @@ pub enum RolloutError {
     /// A trajectory's task ended abnormally: a bug.
     #[error("a rollout task failed: {0}; this is a bug, please report it")]
     Task(String),
+}
+
+/// The keys of the configuration that are wrong if an endpoint refuses every question.
+fn to_correct(error: &EndpointError) -> &'static str {
+    match error {
+        EndpointError::Refused {
+            status: 401 | 403, ..
+        } => "the key (`endpoint.key_env`)",
+        EndpointError::Refused { status: 404, .. } => {
+            "the model's name or the address (`endpoint.model`, `endpoint.url`)"
+        }
+        _ => "the table `[endpoint]`",
+    }
 }

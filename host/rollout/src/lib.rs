@@ -14,7 +14,9 @@
 //!
 //! | looking for | module |
 //! |---|---|
-//! | the loop of one trajectory | `episode` |
+//! | the trait of what plays one trajectory | [`player`] |
+//! | the loop of one trajectory | `episode`: [`PolicyPlayer`] |
+//! | the same loop with a model behind an endpoint | [`endpoint_loop`] |
 //! | trajectories that a program with a loop of its own leads | [`agent`] |
 //! | groups of trajectories and their grading | [`rollout`] |
 //! | evaluation, pass@k and intervals | [`evaluate`], [`statistics`] |
@@ -30,11 +32,13 @@ pub mod agent;
 mod context;
 mod conversation;
 pub mod demonstrate;
+pub mod endpoint_loop;
 pub mod engine;
 mod episode;
 mod error;
 pub mod evaluate;
 pub mod generate;
+pub mod player;
 pub mod policy_generator;
 pub mod rollout;
 mod settings;
@@ -45,5 +49,7 @@ pub mod user;
 
 pub use context::EpisodeContext;
 pub use engine::RolloutEngine;
+pub use episode::PolicyPlayer;
 pub use error::RolloutError;
-pub use settings::RolloutSettings;
+pub use player::Player;
+pub use settings::{RolloutSettings, TrajectoryIndex};

@@ -11,9 +11,7 @@ use rlf_dialogue::trajectory::Trajectory;
 use rlf_rewards::grading::Grading;
 use tokio::task::JoinSet;
 
-use crate::agent;
 use crate::engine::RolloutEngine;
-use crate::episode;
 use crate::error::RolloutError;
 use crate::settings::{RolloutSettings, TrajectoryIndex};
 
@@ -56,14 +54,8 @@ async fn play_group(
         };
         let (engine, settings, task) = (engine.clone(), settings.clone(), task.clone());
         plays.spawn(async move {
-            let played = match engine.agent.clone() {
-                None => episode::play(engine, settings, task, index).await,
-                Some(agent) => {
-                    let (context, generator) = (engine.context.clone(), engine.generator.clone());
-                    agent::play(agent, context, generator, settings, task, index).await
-                }
-            };
-            (sample, played)
+            let played = engine.player.play(&engine.context, settings, task, index);
+            (sample, played.await)
         });
     }
     let mut done = BTreeMap::new();

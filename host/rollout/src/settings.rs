@@ -21,7 +21,7 @@ pub struct RolloutSettings {
 
 impl RolloutSettings {
     /// The id of a trajectory, which is unique within a run.
-    pub(crate) fn trajectory_id(&self, task: &Task, index: TrajectoryIndex) -> String {
+    pub fn trajectory_id(&self, task: &Task, index: TrajectoryIndex) -> String {
         let sample = if self.sampler.params().is_greedy() {
             "greedy".to_owned()
         } else {
@@ -37,9 +37,9 @@ impl RolloutSettings {
 
 /// The place of a trajectory in its rollout. Everything random in the trajectory follows from it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TrajectoryIndex {
+pub struct TrajectoryIndex {
     /// The task's number: see [`NumberedTask`](rlf_dialogue::task::NumberedTask).
-    pub(crate) task: u64,
+    pub task: u64,
     /// Index of the sample within its group.
-    pub(crate) sample: u64,
+    pub sample: u64,
 }

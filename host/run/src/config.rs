@@ -10,11 +10,12 @@ use rlf_agents::AgentConfig;
 use rlf_config::ConfigError;
 use rlf_dialogue::BpeOptions;
 use rlf_dialogue::DialogueConfig;
+use rlf_endpoint::EndpointConfig;
 use rlf_environments::environments::EnvironmentConfig;
 use rlf_forge::countries::CountriesConfig;
 use rlf_mcp::{McpConfig, McpError, add_mcp_servers};
-use rlf_plugins::grants::PluginGrants;
 use rlf_openenv::{OpenEnvConfig, OpenEnvError};
+use rlf_plugins::grants::PluginGrants;
 use rlf_policy::Qwen3Config;
 use rlf_rewards::rewards_config::RewardsConfig;
 use rlf_rollout::policy_generator::PolicyGeneratorConfig;
@@ -105,6 +106,9 @@ pub struct RunConfig {
     /// The model that `rlf-host forge graph --embeddings` asks, which can use the same file. A run does not read it.
     #[serde(default, skip_serializing)]
     pub embeddings: IgnoredAny,
+    /// The model that `rlf-host eval --endpoint` measures, which can use the same file. A run does not ask it.
+    #[serde(default, skip_serializing)]
+    pub endpoint: EndpointConfig,
     /// The variants of `rlf-host ablate`, which can use the same file. A run does not read them.
     #[serde(default, skip_serializing)]
     pub ablate: IgnoredAny,
@@ -121,13 +125,13 @@ pub struct RunConfig {
     /// them to `mcp`.
     #[serde(default, skip_serializing)]
     pub mcp_servers: Option<String>,
+    /// Environments behind a URL that speak OpenEnv, by the name that tasks give; see docs/openenv.md.
+    #[serde(default)]
+    pub openenv: BTreeMap<String, OpenEnvConfig>,
     /// Rewards and the condition of success.
     pub rewards: RewardsConfig,
     /// Sizes of the decoding engine.
     #[serde(default)]
-    /// Environments behind a URL that speak OpenEnv, by the name that tasks give; see docs/openenv.md.
-    #[serde(default)]
-    pub openenv: BTreeMap<String, OpenEnvConfig>,
     pub engine: PolicyGeneratorConfig,
     /// Supervised fine-tuning on demonstrations, before RL; none if absent.
     #[serde(default)]
@@ -167,12 +171,12 @@ pub(crate) fn of_mcp(error: &McpError) -> ConfigurationError {
     ConfigurationError::value(error.key(), error.to_string())
 }
 
-fn cpu() -> String {
-    "cpu".into()
-}
-
 pub(crate) fn of_openenv(error: &OpenEnvError) -> ConfigurationError {
     ConfigurationError::value(error.key(), error.to_string())
+}
+
+fn cpu() -> String {
+    "cpu".into()
 }
 
 /// Source of the weights: exactly one of the two.
@@ -302,6 +306,9 @@ impl RunConfig {
         }
         if let Some(user) = &mut self.user {
             user.resolve_paths(base);
+        }
+        if let Some(key_file) = &mut self.endpoint.key_file {
+            *key_file = base.join(&*key_file);
         }
         if let Some(template) = &mut self.template
             && template != SMALL_TEMPLATE

@@ -65,6 +65,12 @@ pub enum RunFailure {
     /// A rollout outside of training stopped.
     #[error(transparent)]
     Rollout(#[from] RolloutError),
+    /// Every trajectory of a measurement was excluded.
+    #[error("no trajectory could be graded; the first was excluded: {reason}")]
+    NothingGraded {
+        /// The reason why the first was excluded.
+        reason: String,
+    },
     /// The file system, or the operating system, refused.
     #[error("{action}: {source}")]
     Io {

@@ -14,6 +14,7 @@
 //! | training, resuming, the order of a run | `train`: [`train()`](train()) |
 //! | continued SFT, as a control for RL | `control` |
 //! | evaluating a run, playing one of its tasks | `saved`: [`SavedRun`] |
+//! | measuring a model behind an endpoint | `measured`: [`MeasuredEndpoint`] |
 //! | the parts of a run and how they are made | `parts`: [`RunParts`] |
 //! | the tokenizer, the chat template and the ids that end a turn | `text` |
 //! | the source of tasks | [`tasks`]: files, or the questions about countries of the quickstart |
@@ -60,6 +61,7 @@ pub mod folder;
 mod health;
 mod history;
 mod interruption;
+mod measured;
 mod models;
 mod observer;
 mod parts;
@@ -81,6 +83,7 @@ pub use folder::FolderError;
 pub use health::PluginHealth;
 pub use history::RunHistory;
 pub use interruption::Interruption;
+pub use measured::{MeasuredEndpoint, Measurement};
 pub use models::open_models;
 pub use parts::RunParts;
 pub use plugins::PluginSources;

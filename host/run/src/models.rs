@@ -176,6 +176,7 @@ impl FrozenPolicy {
                 prompt_tokens,
                 completion_tokens,
             }),
+            ..Completion::default()
         })
     }
 }
@@ -212,6 +213,7 @@ fn message(message: &ChatMessage) -> Message {
         ChatRole::System => Role::System,
         ChatRole::User => Role::User,
         ChatRole::Assistant => Role::Assistant,
+        ChatRole::Tool => Role::Tool,
     };
     Message::text(role, &*message.content)
 }

@@ -21,11 +21,13 @@ use rlf_plugins::plugin::Plugin;
 use rlf_plugins::registry::Registry;
 use rlf_policy::{Model, PolicyError, Purpose, Sampler, SamplingParams};
 use rlf_rewards::reward_stack::RewardStack;
-use rlf_rollout::agent::Agent;
+use rlf_rollout::agent::{Agent, AgentPlayer};
 use rlf_rollout::evaluate::{Evaluation, evaluate};
 use rlf_rollout::policy_generator::PolicyGenerator;
 use rlf_rollout::user::{User, UsersMode};
-use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutError, RolloutSettings};
+use rlf_rollout::{
+    EpisodeContext, Player, PolicyPlayer, RolloutEngine, RolloutError, RolloutSettings,
+};
 use rlf_tools::tool_manager::{Outside, ToolManager};
 use rlf_train::run::RunDirectory;
 
@@ -323,11 +325,11 @@ impl RunParts {
         let mut hashes: BTreeMap<String, String> = servers
             .map(|server| (format!("mcp.{}", server.name()), server.hash().to_owned()))
             .collect();
-        for plugin in self.registry.plugins() {
-            if takes_part(plugin) {
         for (name, hash) in self.environments.servers() {
             hashes.insert(format!("openenv.{name}"), hash.to_owned());
         }
+        for plugin in self.registry.plugins() {
+            if takes_part(plugin) {
                 hashes.insert(plugin.name().to_owned(), plugin.hash().to_owned());
                 if let Some(files) = plugin.environment_hash() {
                     hashes.insert(format!("{} files", plugin.name()), files.to_owned());
@@ -390,13 +392,20 @@ impl RunParts {
         model: &Model,
     ) -> Result<(Arc<RolloutEngine>, Arc<PolicyGenerator>), RunFailure> {
         let generator = self.generator(model)?;
-        let engine = RolloutEngine {
+        let player: Arc<dyn Player> = match self.agent()? {
+            None => Arc::new(PolicyPlayer::new(generator.clone())),
+            Some(agent) => Arc::new(AgentPlayer::new(agent, generator.clone())),
+        };
+        Ok((self.engine(player), generator))
+    }
+
+    /// The engine with another player of trajectories than the policy.
+    pub fn engine(&self, player: Arc<dyn Player>) -> Arc<RolloutEngine> {
+        Arc::new(RolloutEngine {
             context: self.episode_context(),
             rewards: self.rewards.clone(),
-            generator: generator.clone(),
-            agent: self.agent()?,
-        };
-        Ok((Arc::new(engine), generator))
+            player,
+        })
     }
 
     /// The agent that leads trajectories, if the configuration has one.
@@ -441,11 +450,27 @@ impl RunParts {
     ) -> BoxFuture<'a, Result<(Evaluation, Vec<Group>), RunFailure>> {
         Box::pin(async move {
             let (engine, _generator) = self.rollout_engine(model)?;
+            self.evaluate_with(&engine, split, tasks, samples, params, step)
+                .await
+        })
+    }
+
+    /// Like [`RunParts::evaluate`], with the player of `engine`.
+    pub fn evaluate_with<'a>(
+        &'a self,
+        engine: &'a Arc<RolloutEngine>,
+        split: Split,
+        tasks: &'a [NumberedTask],
+        samples: usize,
+        params: SamplingParams,
+        step: u64,
+    ) -> BoxFuture<'a, Result<(Evaluation, Vec<Group>), RunFailure>> {
+        Box::pin(async move {
             let greedy =
                 self.settings(SamplingParams::greedy(), Purpose::Evaluation, split, step)?;
             let sampled = self.settings(params, Purpose::Evaluation, split, step)?;
             let health = self.health();
-            let evaluated = evaluate(&engine, tasks, samples, &greedy, &sampled).await?;
+            let evaluated = evaluate(engine, tasks, samples, &greedy, &sampled).await?;
             health.check().map_err(PluginsError::Unhealthy)?;
             Ok(evaluated)
         })

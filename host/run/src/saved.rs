@@ -46,11 +46,7 @@ impl SavedRun {
         let checkpoint =
             Checkpoint::latest(run)?.ok_or_else(|| SavedRunError::NoCheckpoint(run.to_owned()))?;
         checkpoint.verify_weights()?;
-        let parts = RunParts::from_run(config, &plugins.with_recorded(run), run, reporter)?;
-        let changes = content_changes(run, &parts.plugin_hashes(), &parts.tasks.files())?;
-        for change in changes {
-            reporter.warn(&format!("since the run was made, {change}"));
-        }
+        let parts = parts_of(config, run, plugins, reporter)?;
         let device = open_device(&parts.config.device)?;
         let model = parts.load_model(&checkpoint.path, &device.device)?;
         Ok(Self {
@@ -111,4 +107,20 @@ impl SavedRun {
                 .ok_or_else(|| RunFailure::Bug("the rollout returned no group".into()))
         })
     }
+}
+
+/// Makes the parts of the run in the folder `run`. Reports plugins and task files that have changed since the run was
+/// made.
+pub(crate) fn parts_of(
+    config: RunConfig,
+    run: &Path,
+    plugins: &PluginSources,
+    reporter: &dyn RunReporter,
+) -> Result<RunParts, RunFailure> {
+    let parts = RunParts::from_run(config, &plugins.with_recorded(run), run, reporter)?;
+    let changes = content_changes(run, &parts.plugin_hashes(), &parts.tasks.files())?;
+    for change in changes {
+        reporter.warn(&format!("since the run was made, {change}"));
+    }
+    Ok(parts)
 }

@@ -169,7 +169,7 @@ mod tests {
         Completion {
             text,
             cut_short,
-            usage: None,
+            ..Completion::default()
         }
     }
 

@@ -13,12 +13,12 @@ use rlf_dialogue::{
 use rlf_policy::{Purpose, Sampler, SamplingParams};
 use rlf_rewards::reward_stack::RewardStack;
 use rlf_rollout::agent::{
-    Agent, AgentEnd, AgentMessage, AgentReport, AgentTrajectory, TurnRequest,
+    Agent, AgentEnd, AgentMessage, AgentPlayer, AgentReport, AgentTrajectory, TurnRequest,
 };
 use rlf_rollout::generate::{GenerateError, GenerateRequest, Generated, Generator, SequenceId};
 use rlf_rollout::rollout::rollout;
 use rlf_rollout::shown_tools::ShownTools;
-use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutSettings};
+use rlf_rollout::{EpisodeContext, Player, PolicyPlayer, RolloutEngine, RolloutSettings};
 use serde_json::{Value, json};
 
 use crate::test_host::{TestHost, host};
@@ -108,6 +108,15 @@ async fn play_led(
     let rewards =
         "success = \"reward-verdict.success >= 1\"\n[[stack]]\nplugin = \"reward-verdict\"\n";
     let rewards = rlf_config::parse(rewards, "rewards.toml").expect("well written");
+    let generator = Arc::new(Script {
+        dialogue: Arc::clone(&dialogue),
+        turns: scripts.iter().map(|turns| turns.to_vec()).collect(),
+        said: Mutex::default(),
+    });
+    let player: Arc<dyn Player> = match agent {
+        None => Arc::new(PolicyPlayer::new(generator)),
+        Some(agent) => Arc::new(AgentPlayer::new(agent, generator)),
+    };
     let engine = Arc::new(RolloutEngine {
         context: EpisodeContext {
             dialogue: Arc::clone(&dialogue),
@@ -117,12 +126,7 @@ async fn play_led(
             user: None,
         },
         rewards: Arc::new(RewardStack::new(&host.registry, &rewards).expect("it is there")),
-        generator: Arc::new(Script {
-            dialogue: Arc::clone(&dialogue),
-            turns: scripts.iter().map(|turns| turns.to_vec()).collect(),
-            said: Mutex::default(),
-        }),
-        agent,
+        player,
     });
     let settings = RolloutSettings {
         sampler: Sampler::new(SamplingParams::default(), 1, Purpose::Test).expect("the defaults"),

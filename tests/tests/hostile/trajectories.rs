@@ -17,7 +17,7 @@ use rlf_rewards::reward_stack::RewardStack;
 use rlf_rollout::generate::{GenerateError, GenerateRequest, Generated, Generator, SequenceId};
 use rlf_rollout::rollout::rollout;
 use rlf_rollout::shown_tools::ShownTools;
-use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutSettings};
+use rlf_rollout::{EpisodeContext, PolicyPlayer, RolloutEngine, RolloutSettings};
 use serde_json::{Value, json};
 
 use crate::test_host::{Plan, TestHost, call, turn};
@@ -159,8 +159,7 @@ async fn play_texts(host: &TestHost, reward: &str, texts: Vec<String>) -> Played
             user: None,
         },
         rewards: Arc::new(RewardStack::new(&host.registry, &rewards).expect("it is there")),
-        generator: Arc::new(script),
-        agent: None,
+        player: Arc::new(PolicyPlayer::new(Arc::new(script))),
     });
     let task = Task {
         id: "q".into(),

@@ -32,7 +32,8 @@ impl Episode {
         }
         let dialogue = Arc::clone(&self.dialogue);
         let mut said = Cow::Borrowed(text);
-        if matches!(segment, ModelSegment::Text(_)) {
+        let is_of_endpoint = matches!(segment, ModelSegment::Text(_));
+        if is_of_endpoint && finished {
             // An endpoint does not return the end-of-turn token.
             let end = dialogue.tokenizer().decode(&[dialogue.end_of_turn()]);
             said.to_mut().push_str(&end);
@@ -44,6 +45,8 @@ impl Episode {
         let protocol = dialogue.protocol().spec();
         let spoken = text.get(..spoken).unwrap_or(text);
         let parsed = parser::parse(spoken, self.in_think, protocol, &names);
+        // An endpoint's own form of calls is another.
+        let example = (!is_of_endpoint).then_some(protocol.example);
         let mut calls = Vec::new();
         let mut attempts = Vec::new();
         for (_, call) in parsed.attempts() {
@@ -58,7 +61,7 @@ impl Episode {
                     });
                     Attempt::Call(calls.len() - 1)
                 }
-                Err(malformed) => Attempt::Mend(mend(malformed, protocol.example, &names)),
+                Err(malformed) => Attempt::Mend(mend(malformed, example, &names)),
             });
         }
         let malformed = parsed
@@ -162,11 +165,12 @@ impl Episode {
     }
 }
 
-/// The observation for a call that cannot be run.
-fn mend(malformed: &Malformed, example: &str, tools: &[&str]) -> String {
+/// The observation for a call that cannot be run, with an example of a call if there is one.
+fn mend(malformed: &Malformed, example: Option<&str>, tools: &[&str]) -> String {
     let detail = &malformed.detail;
-    match malformed.diagnostic {
-        Diagnostic::UnknownTool => format!("Error: {detail}. Tools: {}.", tools.join(", ")),
-        _ => format!("Error: {detail}. Write a call as {example}"),
+    match (malformed.diagnostic, example) {
+        (Diagnostic::UnknownTool, _) => format!("Error: {detail}. Tools: {}.", tools.join(", ")),
+        (_, Some(example)) => format!("Error: {detail}. Write a call as {example}"),
+        (_, None) => format!("Error: {detail}."),
     }
 }

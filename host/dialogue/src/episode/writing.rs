@@ -1,4 +1,4 @@
-//! Writes turns of demonstrations as the model would have to write them.
+//! Writes turns of demonstrations and of endpoints as the model would have to write them.
 
 use super::Episode;
 use crate::message::{Message, Role};
@@ -119,6 +119,33 @@ impl Episode {
                 text: said.chars().take(400).collect(),
             }),
         }
+    }
+
+    /// The text of a turn whose reasoning, text and calls came apart, in the protocol of the dialogue. Unlike
+    /// [`Episode::write_turn`], it refuses nothing.
+    pub(super) fn text_of(&self, turn: &Message) -> String {
+        let mut content = turn.plain_text();
+        if !turn.tool_calls.is_empty() {
+            // Whoever returned the calls apart has read the turn: what looks like a tag is text.
+            content = self
+                .dialogue
+                .with_observation_renderer(|renderer| renderer.guard.escape_tags(content));
+        }
+        let reasoning = turn.reasoning_content.as_deref().unwrap_or_default();
+        let reasoning = reasoning.replace(THINK_CLOSE, "");
+        let mut text = match (self.in_think, reasoning.trim()) {
+            (false, "") => String::new(),
+            // The reasoning may be in the content.
+            (true, "") if content.contains(THINK_CLOSE) => String::new(),
+            (true, reasoning) => format!("{reasoning}\n{THINK_CLOSE}\n\n"),
+            (false, reasoning) => format!("{THINK_OPEN}\n{reasoning}\n{THINK_CLOSE}\n\n"),
+        };
+        text.push_str(&content);
+        if !content.is_empty() && !turn.tool_calls.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&self.dialogue.protocol().spec().write(&turn.tool_calls));
+        text
     }
 
     /// The prompt for a turn after `messages`, and the conversation with the turn in it.

@@ -833,7 +833,7 @@ fn misuse_excludes_the_trajectory_and_does_not_panic() {
 fn text_of_an_endpoint_trains_nothing() {
     for dialogue in all_dialogues() {
         let mut episode = start(&dialogue);
-        let step = episode.push_text(CALL.into());
+        let step = episode.push_message(&Message::text(Role::Assistant, CALL), true);
         let step = if dialogue.config().enable_thinking || step != Step::Finished(Finish::Answered)
         {
             match step {
@@ -849,6 +849,70 @@ fn text_of_an_endpoint_trains_nothing() {
         assert!(trajectory.sequences[0].sampled().is_err());
         assert!(trajectory.sequences[0].masked().is_err());
         assert_eq!(trajectory.model_tokens(), 0);
+    }
+}
+
+#[test]
+fn mistakes_of_an_endpoint_are_those_of_a_policy() {
+    let call = |name: &str, arguments| ToolCall {
+        call_id: String::new(),
+        name: name.into(),
+        arguments,
+    };
+    let turn = Message {
+        reasoning_content: Some("Hm. </think>".into()),
+        tool_calls: vec![
+            call("lookup", json!({"x": 1})),
+            call("none", json!({})),
+            call("add", json!("{\"x\": ")),
+        ],
+        ..Message::text(Role::Assistant, "I <tool_call> look.")
+    };
+    for dialogue in all_dialogues() {
+        let mut episode = start(&dialogue);
+        let step = episode.push_message(&turn, true);
+        assert_eq!(answer_calls(&mut episode, step, "7"), Step::Continue);
+        let Some(Event::Turn(said)) = episode.events().first() else {
+            panic!("no turn")
+        };
+        assert_eq!(said.reasoning.as_deref().map(str::trim), Some("Hm."));
+        assert_eq!(said.visible, "I <\\tool_call> look.");
+        let diagnostics = said.malformed.iter().map(|call| call.diagnostic.as_str());
+        assert_eq!(
+            diagnostics.collect::<Vec<_>>(),
+            ["unknown-tool", "bad-arguments"]
+        );
+        let read = episode.messages()[2..].iter().map(Message::plain_text);
+        assert_eq!(
+            read.collect::<Vec<_>>(),
+            [
+                "7",
+                "Error: there is no tool \"none\". Tools: lookup, add.",
+                "Error: \"arguments\" must be a JSON object.",
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_turn_of_an_endpoint_is_cut_where_the_policys_would_be() {
+    let dialogue = small(DialogueConfig {
+        max_tokens_per_turn: 8,
+        ..config()
+    });
+    // Each letter is a token, because the tokenizer was not trained on them. One more ends the turn.
+    for (text, kept, finish) in [
+        ("zqzqzqz", "zqzqzqz", Finish::Answered),
+        ("zqzqzqzq", "zqzqzqzq", Finish::Length),
+        ("zqzqzqzq<answer>7</answer>", "zqzqzqzq", Finish::Length),
+    ] {
+        let mut episode = start(&dialogue);
+        let step = episode.push_message(&Message::text(Role::Assistant, text), true);
+        assert_eq!(step, Step::Finished(finish), "{text}");
+        let trajectory = episode.finish();
+        let turn = trajectory.turns().next().expect("a turn");
+        assert_eq!((turn.text.as_str(), turn.tokens), (kept, 8));
+        assert_eq!(trajectory.answer, None);
     }
 }
 

@@ -1,4 +1,5 @@
-//! Turns of demonstrations are written as the template writes them, and parse back to the same content.
+//! Turns of demonstrations are written as the template writes them, and those of endpoints in the protocol. Both parse
+//! back to the same content.
 
 use std::sync::Arc;
 
@@ -66,6 +67,39 @@ fn calls_are_written_as_each_template_writes_them() {
         matches!(refused, Err(Unwritable::Template(_))),
         "{refused:?}"
     );
+}
+
+#[test]
+fn calls_of_an_endpoint_are_read_back_in_every_protocol() {
+    let two = [
+        (
+            "lookup".to_owned(),
+            json!({"x": 1, "a": "</tool_call> \"é\""}),
+        ),
+        ("add".to_owned(), json!({})),
+    ];
+    for thinks in [false, true] {
+        let thinking = || thinking(thinks);
+        for dialogue in [
+            qwen3(thinking()),
+            qwq(thinking()),
+            small(thinking()),
+            bare(thinking()),
+        ] {
+            for text in ["", "I look."] {
+                let turn = Message {
+                    tool_calls: calling(&two).tool_calls,
+                    ..Message::text(Role::Assistant, text)
+                };
+                let step = start(&dialogue).push_message(&turn, true);
+                let Step::Act(calls) = step else {
+                    panic!("{step:?}")
+                };
+                let read = calls.into_iter().map(|call| (call.name, call.arguments));
+                assert_eq!(read.collect::<Vec<_>>(), two);
+            }
+        }
+    }
 }
 
 /// The small template with a replacement.

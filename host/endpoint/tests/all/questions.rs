@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use rlf_endpoint::Usage;
+use rlf_endpoint::{ChatCall, ChatMessage, ChatTool, Sampling, Usage};
 use serde_json::{Value, json};
 
 use crate::server::{Answer, Server};
@@ -40,6 +40,63 @@ async fn a_question_carries_the_messages_the_model_and_how_to_sample() {
             "seed": 0x7fff_ffff,
             "reasoning_effort": "low",
         })
+    );
+}
+
+#[tokio::test]
+async fn tools_go_out_and_calls_come_back() {
+    let call = json!({
+        "id": "a", "type": "function", "function": {"name": "add", "arguments": "{\"x\": "},
+    });
+    let bare = json!({"function": {"name": "add", "arguments": {"x": 1}}});
+    let message = json!({
+        "content": null, "reasoning_content": "Hm.", "reasoning": "Hm.", "tool_calls": [call, bare],
+    });
+    let answer = json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]});
+    let server = Server::start(vec![Answer::body(&answer.to_string())]).await;
+    let made = |id: &str, arguments: &str| ChatCall {
+        id: id.to_owned(),
+        name: "add".to_owned(),
+        arguments: arguments.to_owned(),
+    };
+    let messages = [
+        ChatMessage::user("Hm?"),
+        ChatMessage {
+            tool_calls: vec![made("z", "{}")],
+            ..ChatMessage::assistant("")
+        },
+        ChatMessage::tool("z", "2"),
+    ];
+    let tools = [ChatTool {
+        name: "add".to_owned(),
+        description: "Adds.".to_owned(),
+        parameters: json!({"type": "object"}),
+    }];
+    let endpoint = open(config(server.port));
+    let answer = endpoint.complete_with_tools(&messages, &tools, Sampling::default());
+    let answer = answer.await.expect("an answer");
+    // Arguments are as they were written, whether they are JSON or not.
+    let calls = [made("a", "{\"x\": "), made("", "{\"x\":1}")];
+    assert_eq!(answer.calls, calls);
+    assert_eq!(answer.reasoning.as_deref(), Some("Hm."));
+    assert_eq!((answer.text.as_str(), answer.cut_short), ("", false));
+    let body = body(&server.requests()[0]);
+    let function = json!({"name": "add", "arguments": "{}"});
+    assert_eq!(
+        body["messages"],
+        json!([
+            {"role": "user", "content": "Hm?"},
+            {"role": "assistant", "content": null,
+             "tool_calls": [{"id": "z", "type": "function", "function": function}]},
+            {"role": "tool", "content": "2", "tool_call_id": "z"},
+        ])
+    );
+    let function = json!({
+        "name": "add", "description": "Adds.", "parameters": {"type": "object"},
+    });
+    assert_eq!(
+        body["tools"],
+        json!([{"type": "function", "function": function}])
     );
 }
 

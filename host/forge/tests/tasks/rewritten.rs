@@ -60,8 +60,7 @@ impl Model for Scripted {
         match (self.script)(messages) {
             Act::Says(text) => Ok(Completion {
                 text,
-                cut_short: false,
-                usage: None,
+                ..Completion::default()
             }),
             Act::Fails => Err(EndpointError::Failed {
                 host: "h".to_owned(),

@@ -62,11 +62,11 @@ impl Model for Scripted {
         match act.expect("the script has an act for each question") {
             Act::Says(text) => Ok(Completion {
                 text,
-                cut_short: false,
                 usage: Some(Usage {
                     prompt_tokens: 100,
                     completion_tokens: 10,
                 }),
+                ..Completion::default()
             }),
             Act::Fails => Err(EndpointError::Refused {
                 host: "h".to_owned(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use async_trait::async_trait;
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::message::Message;
 use rlf_dialogue::task::Task;
@@ -11,13 +12,14 @@ use rlf_dialogue::trajectory::{Event, Finish, Trajectory, Verdict};
 use rlf_plugins::turn::TurnContext;
 use rlf_policy::DrawKey;
 use serde_json::Value;
-use tokio::task::JoinError;
+use tokio::task::{JoinError, spawn_blocking};
 
 use super::conversation::{Conversation, Draws, TurnError};
 use super::{Agent, AgentEnd, AgentReport, Called, Turn, TurnRefused, TurnRequest};
 use crate::context::EpisodeContext;
 use crate::error::RolloutError;
 use crate::generate::Generator;
+use crate::player::Player;
 use crate::settings::{RolloutSettings, TrajectoryIndex};
 use crate::task_environment::{SetupError, TaskEnvironment, excluded_trajectory};
 
@@ -33,14 +35,14 @@ pub struct AgentTrajectory {
     state: Mutex<State>,
     /// Held for reading by each request, so that the end waits for all of them.
     requests: tokio::sync::RwLock<()>,
+    /// Number of conversations that have begun. Held while one begins.
+    begun: tokio::sync::Mutex<usize>,
 }
 
 #[derive(Default)]
 struct State {
     /// The conversations without a request under way, by their number.
     conversations: BTreeMap<usize, Conversation>,
-    /// Number of conversations that have begun.
-    begun: usize,
     /// Number of requests for turns that are under way.
     under_way: usize,
     /// Number of turns that the policy has taken, those under way included.
@@ -64,40 +66,55 @@ struct State {
     failed: Option<RolloutError>,
 }
 
-/// Plays one trajectory with an agent.
-pub(crate) async fn play(
+/// Plays trajectories that an agent leads, with turns from a generator.
+pub struct AgentPlayer {
     agent: Arc<dyn Agent>,
-    context: EpisodeContext,
     generator: Arc<dyn Generator>,
-    settings: RolloutSettings,
-    task: Arc<Task>,
-    index: TrajectoryIndex,
-) -> Result<Trajectory, RolloutError> {
-    let id = settings.trajectory_id(&task, index);
-    let opened = TaskEnvironment::open(&context, &task, settings.split, &id).await;
-    let environment = match opened {
-        Ok(environment) => environment,
-        Err(SetupError::Excluded(why)) => return Ok(excluded_trajectory(id, &task, why)),
-        Err(SetupError::Rollout(error)) => return Err(error),
-    };
-    if environment.has_user() {
-        return Err(RolloutError::AgentAndUser {
-            task: task.id.clone(),
-        });
+}
+
+impl AgentPlayer {
+    /// Plays with this agent, which gets its turns from this generator.
+    pub fn new(agent: Arc<dyn Agent>, generator: Arc<dyn Generator>) -> Self {
+        Self { agent, generator }
     }
-    let trajectory = Arc::new(AgentTrajectory {
-        id,
-        task,
-        dialogue: context.dialogue,
-        generator,
-        settings,
-        index,
-        environment: tokio::sync::Mutex::new(environment),
-        state: Mutex::default(),
-        requests: tokio::sync::RwLock::default(),
-    });
-    let end = agent.lead(Arc::clone(&trajectory)).await;
-    trajectory.finish(end).await
+}
+
+#[async_trait]
+impl Player for AgentPlayer {
+    async fn play(
+        &self,
+        context: &EpisodeContext,
+        settings: RolloutSettings,
+        task: Arc<Task>,
+        index: TrajectoryIndex,
+    ) -> Result<Trajectory, RolloutError> {
+        let id = settings.trajectory_id(&task, index);
+        let opened = TaskEnvironment::open(context, &task, settings.split, &id).await;
+        let environment = match opened {
+            Ok(environment) => environment,
+            Err(SetupError::Excluded(why)) => return Ok(excluded_trajectory(id, &task, why)),
+            Err(SetupError::Rollout(error)) => return Err(error),
+        };
+        if environment.has_user() {
+            return Err(RolloutError::AgentAndUser {
+                task: task.id.clone(),
+            });
+        }
+        let trajectory = Arc::new(AgentTrajectory {
+            id,
+            task,
+            dialogue: context.dialogue.clone(),
+            generator: self.generator.clone(),
+            settings,
+            index,
+            environment: tokio::sync::Mutex::new(environment),
+            state: Mutex::default(),
+            requests: tokio::sync::RwLock::default(),
+            begun: tokio::sync::Mutex::default(),
+        });
+        let end = self.agent.lead(Arc::clone(&trajectory)).await;
+        trajectory.finish(end).await
+    }
 }
 
 impl AgentTrajectory {
@@ -143,9 +160,10 @@ impl AgentTrajectory {
         TurnRefused::Unavailable(why)
     }
 
-    async fn take_turn(&self, request: TurnRequest) -> Result<Turn, TurnRefused> {
-        let mut conversation = self.begin_request(&request)?;
-        let turn = conversation.take_turn(self.settings.sampler, request.max_tokens, self);
+    async fn take_turn(self: &Arc<Self>, request: TurnRequest) -> Result<Turn, TurnRefused> {
+        let max_tokens = request.max_tokens;
+        let mut conversation = self.begin_request(request).await?;
+        let turn = conversation.take_turn(self.settings.sampler, max_tokens, &**self);
         let turn = turn.await;
         let mut state = self.state();
         state.under_way -= 1;
@@ -177,7 +195,34 @@ impl AgentTrajectory {
     }
 
     /// Takes the conversation that a request continues, or begins a new one.
-    fn begin_request(&self, request: &TurnRequest) -> Result<Conversation, TurnRefused> {
+    async fn begin_request(
+        self: &Arc<Self>,
+        request: TurnRequest,
+    ) -> Result<Conversation, TurnRefused> {
+        let conversation = match self.continued(&request)? {
+            Some((mut conversation, made)) => {
+                let taking = spawn_blocking(move || {
+                    conversation.take(&request.messages, &made);
+                    conversation
+                });
+                taking.await.map_err(|error| self.broken(&error))?
+            }
+            None => self.begin_conversation(request).await?,
+        };
+        let mut state = self.state();
+        // A request of this trajectory must not wait for a slot that this trajectory holds.
+        for idle in state.conversations.values_mut() {
+            idle.release();
+        }
+        state.under_way += 1;
+        Ok(conversation)
+    }
+
+    /// The conversation that a request continues, if there is one, with the outcomes of the calls that were made.
+    fn continued(
+        &self,
+        request: &TurnRequest,
+    ) -> Result<Option<(Conversation, OutcomesById)>, TurnRefused> {
         let (messages, tools) = (&request.messages, &request.tools);
         let mut state = self.state();
         if let Some(why) = &state.over {
@@ -190,34 +235,32 @@ impl AgentTrajectory {
             .filter_map(|(number, one)| Some((one.continued_by(messages, tools)?, *number)))
             .max();
         let continued = continued.and_then(|(_, number)| state.conversations.remove(&number));
-        let conversation = if let Some(mut conversation) = continued {
-            let made = state.made.iter();
-            let made = made.filter_map(|(id, outcome)| Some((id.clone(), outcome.clone()?)));
-            conversation.take(messages, &made.collect());
-            conversation
-        } else {
-            let begun = Conversation::begin(
-                &self.dialogue,
-                &self.generator,
-                state.begun,
-                &self.id,
-                &self.task.id,
-                messages,
-                tools,
-            );
-            if matches!(begun, Err(TurnRefused::TooLong(_))) {
-                state.ended_by.get_or_insert(Finish::Length);
+        let made = state.made.iter();
+        let made = made.filter_map(|(id, outcome)| Some((id.clone(), outcome.clone()?)));
+        Ok(continued.map(|conversation| (conversation, made.collect())))
+    }
+
+    /// Begins a conversation. Conversations begin one after the other, so that a refused one has no number.
+    async fn begin_conversation(
+        self: &Arc<Self>,
+        request: TurnRequest,
+    ) -> Result<Conversation, TurnRefused> {
+        let mut begun = self.begun.lock().await;
+        let (this, number) = (Arc::clone(self), *begun);
+        let beginning = spawn_blocking(move || {
+            let generator = Arc::clone(&this.generator);
+            let (dialogue, id, task) = (&this.dialogue, &this.id, &this.task.id);
+            Conversation::begin(dialogue, generator, number, id, task, &request)
+        });
+        let conversation = beginning.await.map_err(|error| self.broken(&error))?;
+        match &conversation {
+            Ok(_) => *begun += 1,
+            Err(TurnRefused::TooLong(_)) => {
+                self.state().ended_by.get_or_insert(Finish::Length);
             }
-            let conversation = begun?;
-            state.begun += 1;
-            conversation
-        };
-        // A request of this trajectory must not wait for a slot that this trajectory holds.
-        for idle in state.conversations.values_mut() {
-            idle.release();
+            Err(_) => {}
         }
-        state.under_way += 1;
-        Ok(conversation)
+        conversation
     }
 
     fn has_turns(&self, state: &mut State) -> Result<(), TurnRefused> {
@@ -420,6 +463,9 @@ impl AgentTrajectory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// The outcomes of calls, by the ids that the agent knows.
+type OutcomesById = BTreeMap<String, CallOutcome>;
 
 /// True for a score that a verdict may have.
 fn in_scale(score: f64) -> bool {

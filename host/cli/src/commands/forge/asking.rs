@@ -175,6 +175,7 @@ pub(super) fn question(first: &Question) {
             ChatRole::System => "system",
             ChatRole::User => "user",
             ChatRole::Assistant => "assistant",
+            ChatRole::Tool => "tool",
         };
         say!();
         say!("{}", style(format!("[{role}]")).cyan());
