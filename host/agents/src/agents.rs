@@ -2,19 +2,18 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use async_trait::async_trait;
 use rlf_rollout::agent::{Agent, AgentEnd, AgentTrajectory};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::config::{AgentConfig, InvalidAgent};
+use crate::open_trajectories::OpenTrajectories;
 use crate::process;
 use crate::remote::Queue;
-use crate::routes::{Desk, described, router};
-use crate::seats::Seats;
-use crate::server::Server;
+use crate::server::{CannotListen, Server};
+use crate::trajectory_service::{TrajectoryService, described, router};
 
 /// The reason why agents cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -23,19 +22,14 @@ pub enum AgentsError {
     #[error(transparent)]
     Config(#[from] InvalidAgent),
     /// The service cannot listen.
-    #[error("agent: cannot listen on {address}: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    #[error("agent: {0}")]
+    Listen(#[from] CannotListen),
 }
 
 /// Leads trajectories by the agent of a configuration, and serves the policy to it.
 pub struct Agents {
     config: AgentConfig,
-    desk: Arc<Desk>,
+    service: Arc<TrajectoryService>,
     server: Server,
     /// Places for processes.
     places: Semaphore,
@@ -46,22 +40,18 @@ impl Agents {
     /// one at which training samples.
     pub fn new(config: AgentConfig, temperature: f32) -> Result<Self, AgentsError> {
         config.check()?;
-        let desk = Arc::new(Desk {
-            seats: Seats::default(),
-            queue: Queue::default(),
-            is_remote: config.listen.is_some(),
+        let service = Arc::new(TrajectoryService {
+            trajectories: OpenTrajectories::new(temperature),
+            tasks: Queue::default(),
             token: config.token()?,
-            temperature,
-            answers: AtomicU64::new(0),
         });
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let address = config.listen.unwrap_or(any);
-        let server = Server::bind(address, router(Arc::clone(&desk)));
-        let server = server.map_err(|source| AgentsError::Listen { address, source })?;
+        let router = router(Arc::clone(&service), config.listen.is_some());
+        let server = Server::bind(config.listen.unwrap_or(any), router)?;
         Ok(Self {
             places: Semaphore::new(config.max_processes),
             config,
-            desk,
+            service,
             server,
         })
     }
@@ -77,25 +67,22 @@ impl Agents {
     /// Leads a trajectory by a process of its own.
     async fn run_process(
         &self,
-        trajectory: &AgentTrajectory,
+        task: &Value,
         url: &str,
         token: &str,
         mut over: oneshot::Receiver<AgentEnd>,
     ) -> AgentEnd {
-        // The semaphore is never closed.
-        let _place = self.places.acquire().await;
-        let task = match described(trajectory).await {
-            Ok(task) => task,
-            Err(refusal) => return AgentEnd::Failed(refusal.message),
-        };
         let variables = [
             ("OPENAI_BASE_URL", format!("{url}/v1")),
             ("OPENAI_API_KEY", token.to_owned()),
             ("ANTHROPIC_BASE_URL", url.to_owned()),
             ("ANTHROPIC_API_KEY", token.to_owned()),
             ("RLF_TRAJECTORY_URL", url.to_owned()),
+            ("RLF_MCP_URL", format!("{url}/mcp")),
         ];
-        let ended = process::run(&self.config, &variables, &task).await;
+        // The semaphore is never closed.
+        let _place = self.places.acquire().await;
+        let ended = process::run(&self.config, &variables, task).await;
         // A report over HTTP counts. The process may have tidied up since.
         if !matches!(ended, AgentEnd::Misconfigured(_))
             && let Ok(reported) = over.try_recv()
@@ -108,19 +95,16 @@ impl Agents {
     /// Has a remote agent lead a trajectory.
     async fn wait_for_remote(
         &self,
-        trajectory: &AgentTrajectory,
+        task: Value,
         url: &str,
         token: &str,
         over: oneshot::Receiver<AgentEnd>,
     ) -> AgentEnd {
-        let task = match described(trajectory).await {
-            Ok(task) => task,
-            Err(refusal) => return AgentEnd::Failed(refusal.message),
-        };
-        let taken = self.desk.queue.offer(json!({
+        let taken = self.service.tasks.offer(json!({
             "url": url,
             "openai_base_url": format!("{url}/v1"),
             "anthropic_base_url": url,
+            "mcp_url": format!("{url}/mcp"),
             "api_key": token,
             "task": task,
         }));
@@ -150,16 +134,19 @@ impl Agent for Agents {
         if let Err(error) = self.server.serve() {
             return AgentEnd::Failed(format!("cannot accept connections: {error}"));
         }
-        let (open, over) = match self.desk.seats.open(Arc::clone(&trajectory)) {
+        let (lease, over) = match self.service.trajectories.open(trajectory) {
             Ok(opened) => opened,
             Err(error) => return AgentEnd::Failed(format!("no random token: {error}")),
         };
-        let url = format!("{}/t/{}", self.url(), open.token);
+        let task = match described(&lease.open).await {
+            Ok(task) => task,
+            Err(refusal) => return AgentEnd::Failed(refusal.message),
+        };
+        let url = format!("{}/t/{}", self.url(), lease.token);
         if self.config.listen.is_some() {
-            self.wait_for_remote(&trajectory, &url, &open.token, over)
-                .await
+            self.wait_for_remote(task, &url, &lease.token, over).await
         } else {
-            self.run_process(&trajectory, &url, &open.token, over).await
+            self.run_process(&task, &url, &lease.token, over).await
         }
     }
 }

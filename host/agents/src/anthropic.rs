@@ -1,41 +1,21 @@
-//! Requests and answers in Anthropic's form: messages.
+//! Anthropic's form of requests and answers: messages.
 
 use std::fmt::Write as _;
 
-use axum::response::Response;
 use http::StatusCode;
 use rlf_dialogue::message::{Message, Role};
-use rlf_dialogue::tool::ToolCall;
-use rlf_policy::SamplingParams;
-use rlf_rollout::agent::{AgentMessage, Stopped, Turn, TurnRequest};
+use rlf_dialogue::tool::{ToolCall, ToolDefinition};
+use rlf_rollout::agent::{AgentMessage, Stopped, Turn};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::wire::{self, Neutral, Refusal, Sampling};
+use crate::body;
+use crate::form::{self, Form, Reply};
+use crate::parameters::{Neutral, is_empty, is_one, is_zero};
+use crate::refusal::Refusal;
 
-/// Keys that are read, or that change nothing about the answer.
-const USED: [&str; 8] = [
-    "messages",
-    "system",
-    "tools",
-    "max_tokens",
-    "stream",
-    "model",
-    "metadata",
-    "service_tier",
-];
-
-/// Parameters that can be given only with these values.
-const NEUTRAL: [Neutral; 6] = [
-    ("top_p", wire::is_one),
-    ("top_k", wire::is_zero),
-    ("stop_sequences", wire::is_empty),
-    ("tool_choice", |value| {
-        value["type"] == "auto" && value["disable_parallel_tool_use"] != true
-    }),
-    ("thinking", |value| value["type"] == "disabled"),
-    ("mcp_servers", wire::is_empty),
-];
+/// Anthropic's form.
+pub(crate) struct Anthropic;
 
 #[derive(Deserialize)]
 struct SentMessage {
@@ -55,7 +35,7 @@ enum SentBlock {
     ToolUse {
         id: String,
         name: String,
-        input: Value,
+        input: Map<String, Value>,
     },
     ToolResult {
         tool_use_id: String,
@@ -78,80 +58,71 @@ struct SentTool {
     input_schema: Option<Value>,
 }
 
-/// A request, with the form in which its answer is sent.
-pub(crate) struct Request {
-    pub(crate) turn: TurnRequest,
-    /// The sampling parameters, if the request may choose them.
-    pub(crate) params: SamplingParams,
-    model: Value,
-    stream: bool,
-}
+impl Form for Anthropic {
+    const PATH: &'static str = "/v1/messages";
 
-impl Request {
-    /// Reads the body of a request.
-    pub(crate) fn read(body: &[u8], sampling: Sampling) -> Result<Self, Refusal> {
-        let request: Map<String, Value> = rlf_json::from_slice(body)
-            .map_err(|error| Refusal::invalid(format!("the body is no JSON object: {error}")))?;
-        wire::check_parameters(&request, &USED, &NEUTRAL, sampling)?;
+    const USED: &'static [&'static str] = &[
+        "messages",
+        "system",
+        "tools",
+        "max_tokens",
+        "stream",
+        "model",
+        "metadata",
+        "service_tier",
+    ];
+
+    const NEUTRAL: &'static [Neutral] = &[
+        ("top_p", is_one),
+        ("top_k", is_zero),
+        ("stop_sequences", is_empty),
+        ("tool_choice", |value| {
+            value["type"] == "auto" && value["disable_parallel_tool_use"] != true
+        }),
+        ("thinking", |value| value["type"] == "disabled"),
+        ("mcp_servers", is_empty),
+    ];
+
+    const MAX_TOKENS: &'static [&'static str] = &["max_tokens"];
+
+    fn messages(request: &Map<String, Value>) -> Result<Vec<AgentMessage>, Refusal> {
         let mut messages = Vec::new();
         if let Some(system) = request.get("system").filter(|system| !system.is_null()) {
-            let text = text(system).map_err(|why| Refusal::invalid(format!("system: {why}")))?;
+            let text = form::text(system).map_err(|refusal| refusal.at("system"))?;
             messages.push(AgentMessage::new(Message::text(Role::System, text)));
         }
-        for (place, value) in wire::list(&request, "messages")?.iter().enumerate() {
-            let wrong = |why: String| Refusal::invalid(format!("messages[{place}]: {why}"));
-            let sent = SentMessage::deserialize(value).map_err(|error| wrong(error.to_string()))?;
-            messages.extend(sent.messages().map_err(wrong)?);
-        }
-        if messages
-            .last()
-            .is_some_and(|last| last.message.role == Role::Assistant)
-        {
-            return Err(Refusal::invalid(
-                "the last message is the assistant's own, and a prefilled turn cannot be sampled; send what it answers",
-            ));
-        }
-        let tools = wire::list(&request, "tools")?;
-        let tools = tools.iter().enumerate().map(|(place, value)| {
-            let sent = SentTool::deserialize(value);
-            let sent =
-                sent.map_err(|error| Refusal::invalid(format!("tools[{place}]: {error}")))?;
-            if let Some(kind) = sent.kind.filter(|kind| kind != "custom") {
-                return Err(Refusal::invalid(format!(
-                    "tools[{place}]: a tool of the type `{kind}` cannot be offered; only custom ones can"
-                )));
-            }
-            wire::tool(&sent.name, sent.description.as_deref(), sent.input_schema)
-        });
-        Ok(Self {
-            turn: TurnRequest {
-                messages,
-                tools: wire::unique(tools.collect::<Result<_, _>>()?)?,
-                max_tokens: wire::max_tokens(&request, &["max_tokens"])?,
-            },
-            params: wire::params(&request, sampling)?,
-            model: request.get("model").cloned().unwrap_or(json!("policy")),
-            stream: request.get("stream").is_some_and(|value| value == true),
-        })
+        let sent = form::items(request, "messages", |sent| {
+            body::object::<SentMessage>(sent)?.messages()
+        })?;
+        messages.extend(sent.into_iter().flatten());
+        Ok(messages)
     }
 
-    /// The answer, in the form that the request asks for. `id` is unique.
-    pub(crate) fn answer(&self, turn: &Turn, id: &str) -> Response {
-        let blocks = blocks(&turn.message);
-        let reason = stop_reason(turn.stopped);
-        let message = |blocks: &[Value], reason: Option<&str>, sampled: usize| {
-            json!({
-                "id": format!("msg_{id}"), "type": "message", "role": "assistant", "model": self.model,
-                "content": blocks, "stop_reason": reason, "stop_sequence": null,
-                "usage": { "input_tokens": turn.prompt_tokens, "output_tokens": sampled },
-            })
-        };
-        if !self.stream {
-            let body = message(&blocks, Some(reason), turn.sampled_tokens);
-            return wire::answer(StatusCode::OK, &body);
+    fn tool(sent: &Value) -> Result<ToolDefinition, Refusal> {
+        let sent: SentTool = body::object(sent)?;
+        if let Some(kind) = sent.kind.filter(|kind| kind != "custom") {
+            return Err(Refusal::invalid(format!(
+                "a tool of the type `{kind}` cannot be offered; only custom ones can"
+            )));
         }
-        let mut events = vec![json!({ "type": "message_start", "message": message(&[], None, 0) })];
-        for (index, block) in blocks.iter().enumerate() {
+        form::tool(sent.name, sent.description, sent.input_schema)
+    }
+
+    fn whole(turn: &Turn, reply: &Reply) -> Value {
+        let reason = Some(stop_reason(turn.stopped));
+        envelope(
+            turn,
+            reply,
+            &blocks(&turn.message),
+            reason,
+            turn.sampled_tokens,
+        )
+    }
+
+    fn events(turn: &Turn, reply: &Reply) -> String {
+        let start = envelope(turn, reply, &[], None, 0);
+        let mut events = vec![json!({ "type": "message_start", "message": start })];
+        for (index, block) in blocks(&turn.message).iter().enumerate() {
             let (start, delta) = in_two(block);
             events.push(
                 json!({ "type": "content_block_start", "index": index, "content_block": start }),
@@ -160,7 +131,8 @@ impl Request {
             events.push(json!({ "type": "content_block_stop", "index": index }));
         }
         events.push(json!({
-            "type": "message_delta", "delta": { "stop_reason": reason, "stop_sequence": null },
+            "type": "message_delta",
+            "delta": { "stop_reason": stop_reason(turn.stopped), "stop_sequence": null },
             "usage": { "output_tokens": turn.sampled_tokens },
         }));
         events.push(json!({ "type": "message_stop" }));
@@ -169,33 +141,41 @@ impl Request {
             let kind = event["type"].as_str().unwrap_or_default();
             _ = write!(text, "event: {kind}\ndata: {event}\n\n");
         }
-        wire::events(text)
+        text
+    }
+
+    fn error(refusal: &Refusal) -> Value {
+        let kind = match refusal.status {
+            StatusCode::NOT_FOUND => "not_found_error",
+            status if status.is_server_error() => "api_error",
+            _ => "invalid_request_error",
+        };
+        json!({ "type": "error", "error": { "type": kind, "message": refusal.message } })
     }
 }
 
 impl SentMessage {
     /// The message in our form. Results of tools are messages of their own.
-    fn messages(self) -> Result<Vec<AgentMessage>, String> {
+    fn messages(self) -> Result<Vec<AgentMessage>, Refusal> {
         let role = match self.role.as_str() {
             "user" => Role::User,
             "assistant" => Role::Assistant,
             "system" => Role::System,
-            other => return Err(format!("the role `{other}` is not known")),
+            other => {
+                return Err(Refusal::invalid(format!("the role `{other}` is not known")));
+            }
         };
         let Value::Array(blocks) = &self.content else {
-            return Ok(vec![AgentMessage::new(Message::text(
-                role,
-                text(&self.content)?,
-            ))]);
+            let text = form::text(&self.content)?;
+            return Ok(vec![AgentMessage::new(Message::text(role, text))]);
         };
         let mut results = Vec::new();
         let mut said = Message::text(role, "");
         let mut texts = String::new();
         let mut has_text = false;
         for (place, block) in blocks.iter().enumerate() {
-            let block = SentBlock::deserialize(block);
-            let block = block.map_err(|error| format!("content[{place}]: {error}"))?;
-            match block {
+            let at = |refusal: Refusal| refusal.at(format_args!("content[{place}]"));
+            match body::object::<SentBlock>(block).map_err(at)? {
                 SentBlock::Text { text } => {
                     has_text = true;
                     texts.push_str(&text);
@@ -205,22 +185,17 @@ impl SentMessage {
                         .get_or_insert_default()
                         .push_str(&thinking);
                 }
-                SentBlock::ToolUse { id, name, input } => {
-                    if !input.is_object() {
-                        return Err(format!("content[{place}]: the input of {id} is no object"));
-                    }
-                    said.tool_calls.push(ToolCall {
-                        call_id: id,
-                        name,
-                        arguments: input,
-                    });
-                }
+                SentBlock::ToolUse { id, name, input } => said.tool_calls.push(ToolCall {
+                    call_id: id,
+                    name,
+                    arguments: Value::Object(input),
+                }),
                 SentBlock::ToolResult {
                     tool_use_id,
                     content,
                     is_error,
                 } => results.push(AgentMessage {
-                    message: Message::text(Role::Tool, text(&content)?),
+                    message: Message::text(Role::Tool, form::text(&content).map_err(at)?),
                     call_id: Some(tool_use_id),
                     failed: is_error,
                 }),
@@ -232,6 +207,21 @@ impl SentMessage {
         }
         Ok(results)
     }
+}
+
+/// A message with these blocks, as whole answers and streams have it.
+fn envelope(
+    turn: &Turn,
+    reply: &Reply,
+    blocks: &[Value],
+    reason: Option<&str>,
+    sampled: usize,
+) -> Value {
+    json!({
+        "id": format!("msg_{}", reply.id), "type": "message", "role": "assistant", "model": reply.model,
+        "content": blocks, "stop_reason": reason, "stop_sequence": null,
+        "usage": { "input_tokens": turn.prompt_tokens, "output_tokens": sampled },
+    })
 }
 
 /// A turn as blocks of content.
@@ -285,34 +275,16 @@ fn stop_reason(stopped: Stopped) -> &'static str {
     }
 }
 
-/// A content's text: a text, blocks of text, or nothing.
-fn text(content: &Value) -> Result<String, String> {
-    match content {
-        Value::Null => Ok(String::new()),
-        Value::String(text) => Ok(text.clone()),
-        Value::Array(blocks) => {
-            let texts = blocks
-                .iter()
-                .map(|block| match (&block["type"], &block["text"]) {
-                    (Value::String(kind), Value::String(text)) if kind == "text" => {
-                        Ok(text.as_str())
-                    }
-                    (kind, _) => Err(format!(
-                        "a block of the type {kind} cannot be read here; only text can"
-                    )),
-                });
-            texts.collect()
-        }
-        _ => Err("`content` is neither a text nor a list of blocks".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use rlf_rollout::agent::TurnRequest;
 
-    fn read(body: &Value) -> Result<Request, Refusal> {
-        Request::read(body.to_string().as_bytes(), Sampling::Fixed(1.0))
+    use super::*;
+    use crate::parameters::Sampling;
+
+    fn read(body: &Value) -> Result<TurnRequest, Refusal> {
+        let read = form::read::<Anthropic>(body.to_string().as_bytes(), Sampling::Fixed(1.0));
+        read.map(|(asked, _)| asked.turn)
     }
 
     #[test]
@@ -333,8 +305,8 @@ mod tests {
             ],
             "tools": [{ "name": "look", "input_schema": { "type": "object" } }],
         });
-        let request = read(&body).map_err(|refusal| refusal.message).unwrap();
-        let messages = &request.turn.messages;
+        let request = read(&body).unwrap();
+        let messages = &request.messages;
         let roles: Vec<Role> = messages.iter().map(|sent| sent.message.role).collect();
         assert_eq!(
             roles,
@@ -350,7 +322,7 @@ mod tests {
         assert_eq!(messages[2].message.tool_calls[0].call_id, "c");
         assert_eq!(messages[3].call_id.as_deref(), Some("c"));
         assert_eq!(messages[4].message.plain_text(), "go on");
-        assert_eq!(request.turn.max_tokens, Some(9));
+        assert_eq!(request.max_tokens, Some(9));
     }
 
     #[test]

@@ -1,15 +1,14 @@
 //! Configuration of agents.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use rlf_config::milliseconds;
 use serde::{Deserialize, Serialize};
 
-/// Minimum length of the token that remote agents show.
-pub(crate) const MIN_TOKEN: usize = 16;
+use crate::access::Token;
 
 /// The agent that leads the trajectories of a run, instead of our own loop.
 ///
@@ -75,81 +74,76 @@ pub struct InvalidAgent {
 impl AgentConfig {
     /// Refuses a configuration that could never work.
     pub fn check(&self) -> Result<(), InvalidAgent> {
-        let wrong = |key, reason: &str| {
-            Err(InvalidAgent {
-                key,
-                reason: reason.to_owned(),
-            })
-        };
-        match (self.command.first(), self.listen) {
-            (None, None) => {
-                return wrong(
-                    "command",
-                    "it is missing; write the program of an agent, or `listen` for agents that fetch tasks",
-                );
-            }
-            (Some(_), Some(_)) => return wrong("listen", "keep one of `command` and `listen`"),
-            (Some(program), None) if program.is_empty() => {
-                return wrong("command", "its first entry is the name of a program");
-            }
-            (Some(_), None) => {
-                for (key, is_set) in [
-                    ("public_url", self.public_url.is_some()),
-                    ("token_env", self.token_env.is_some()),
-                ] {
-                    if is_set {
-                        return wrong(key, "it belongs to `listen`; leave it out");
-                    }
-                }
-            }
-            (None, Some(address)) => {
-                if !self.env.is_empty() {
-                    return wrong("env", "it belongs to `command`; leave it out");
-                }
-                if self.directory.is_some() {
-                    return wrong("directory", "it belongs to `command`; leave it out");
-                }
-                if !address.ip().is_loopback() && self.token_env.is_none() {
-                    return wrong(
-                        "token_env",
-                        "other machines reach the address of `listen`; name the environment variable with a token",
-                    );
-                }
-            }
-        }
-        if let Some(url) = &self.public_url
-            && !(url.starts_with("http://") || url.starts_with("https://"))
-        {
-            return wrong(
+        let (program, listen) = (self.command.first(), self.listen);
+        let (is_process, is_remote) = (program.is_some(), listen.is_some());
+        let listens_at = |is: fn(&IpAddr) -> bool| listen.is_some_and(|at| is(&at.ip()));
+        let is_url = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+        let of_listen = "it belongs to `listen`; leave it out";
+        let of_command = "it belongs to `command`; leave it out";
+        let mistakes = [
+            (
+                !is_process && !is_remote,
+                "command",
+                "it is missing; write the program of an agent, or `listen` for agents that fetch tasks",
+            ),
+            (
+                is_process && is_remote,
+                "listen",
+                "keep one of `command` and `listen`",
+            ),
+            (
+                program.is_some_and(String::is_empty),
+                "command",
+                "its first entry is the name of a program",
+            ),
+            (
+                is_process && self.public_url.is_some(),
+                "public_url",
+                of_listen,
+            ),
+            (
+                is_process && self.token_env.is_some(),
+                "token_env",
+                of_listen,
+            ),
+            (is_remote && !self.env.is_empty(), "env", of_command),
+            (
+                is_remote && self.directory.is_some(),
+                "directory",
+                of_command,
+            ),
+            (
+                listens_at(|ip| !ip.is_loopback()) && self.token_env.is_none(),
+                "token_env",
+                "other machines reach the address of `listen`; name the environment variable with a token",
+            ),
+            (
+                self.public_url.as_ref().is_some_and(|url| !is_url(url)),
                 "public_url",
                 "write a URL that begins with http:// or https://",
-            );
-        }
-        if self
-            .listen
-            .is_some_and(|address| address.ip().is_unspecified())
-            && self.public_url.is_none()
-        {
-            return wrong(
+            ),
+            (
+                listens_at(IpAddr::is_unspecified) && self.public_url.is_none(),
                 "public_url",
                 "it is missing; `listen` is no address that agents can reach, so write the URL by which they do",
-            );
+            ),
+            (self.max_processes == 0, "max_processes", "write at least 1"),
+            (self.wall.is_zero(), "wall_ms", "write at least 1"),
+            (self.fetch.is_zero(), "fetch_ms", "write at least 1"),
+        ];
+        match mistakes.into_iter().find(|(is_made, ..)| *is_made) {
+            None => Ok(()),
+            Some((_, key, reason)) => Err(InvalidAgent {
+                key,
+                reason: reason.to_owned(),
+            }),
         }
-        if self.max_processes == 0 {
-            return wrong("max_processes", "write at least 1");
-        }
-        for (key, time) in [("wall_ms", self.wall), ("fetch_ms", self.fetch)] {
-            if time.is_zero() {
-                return wrong(key, "write at least 1");
-            }
-        }
-        Ok(())
     }
 
     /// The token that remote agents show.
-    pub(crate) fn token(&self) -> Result<Option<String>, InvalidAgent> {
+    pub(crate) fn token(&self) -> Result<Token, InvalidAgent> {
         let Some(variable) = &self.token_env else {
-            return Ok(None);
+            return Ok(Token::default());
         };
         let wrong = |reason: String| InvalidAgent {
             key: "token_env",
@@ -160,13 +154,7 @@ impl AgentConfig {
                 "the environment variable {variable} is not set; set it where rlf-host is started"
             ))
         })?;
-        if token.len() < MIN_TOKEN {
-            return Err(wrong(format!(
-                "the token in {variable} has {} characters; make one of at least {MIN_TOKEN}, for example with `openssl rand -hex 32`",
-                token.len()
-            )));
-        }
-        Ok(Some(token))
+        Token::new(Some(token)).map_err(|error| wrong(format!("{variable}: {error}")))
     }
 }
 
@@ -176,54 +164,34 @@ mod tests {
 
     #[test]
     fn a_configuration_that_cannot_work_names_its_key() {
-        let command = || AgentConfig {
-            command: vec!["agent".into()],
-            ..AgentConfig::default()
+        let command = |change: fn(&mut AgentConfig)| {
+            let mut config = AgentConfig {
+                command: vec!["agent".into()],
+                ..AgentConfig::default()
+            };
+            change(&mut config);
+            config
         };
         let remote = |address: &str| AgentConfig {
             listen: Some(address.parse().unwrap()),
             ..AgentConfig::default()
         };
-        assert_eq!(command().check(), Ok(()));
+        assert_eq!(command(|_| {}).check(), Ok(()));
         assert_eq!(remote("127.0.0.1:1").check(), Ok(()));
         for (config, key) in [
             (AgentConfig::default(), "command"),
+            (command(|config| config.command[0].clear()), "command"),
             (
-                AgentConfig {
-                    command: vec![String::new()],
-                    ..AgentConfig::default()
-                },
-                "command",
-            ),
-            (
-                AgentConfig {
-                    listen: remote("127.0.0.1:1").listen,
-                    ..command()
-                },
+                command(|config| config.listen = "[::1]:1".parse().ok()),
                 "listen",
             ),
             (
-                AgentConfig {
-                    token_env: Some("A".into()),
-                    ..command()
-                },
+                command(|config| config.token_env = Some("A".into())),
                 "token_env",
             ),
             (remote("0.0.0.0:1"), "token_env"),
-            (
-                AgentConfig {
-                    max_processes: 0,
-                    ..command()
-                },
-                "max_processes",
-            ),
-            (
-                AgentConfig {
-                    wall: Duration::ZERO,
-                    ..command()
-                },
-                "wall_ms",
-            ),
+            (command(|config| config.max_processes = 0), "max_processes"),
+            (command(|config| config.wall = Duration::ZERO), "wall_ms"),
         ] {
             assert_eq!(config.check().unwrap_err().key, key);
         }

@@ -9,27 +9,37 @@
 //! |---|---|
 //! | the configuration `[agent]` | `config`: [`AgentConfig`] |
 //! | starting agents, and their trajectories | `agents`: [`Agents`] |
-//! | the trajectories that agents may ask, by their tokens | `seats` |
-//! | the HTTP service | `server`, `routes` |
-//! | requests and answers in OpenAI's form | `openai` |
-//! | requests and answers in Anthropic's form | `anthropic` |
-//! | what both forms share: sampling parameters, refusals, streams | `wire` |
-//! | a policy that is not being trained, over HTTP | `policy_service`: [`PolicyService`] |
 //! | an agent as a process of this machine | `process` |
 //! | agents that fetch their tasks | `remote` |
+//! | the trajectories that agents may ask, by their tokens | `open_trajectories` |
+//! | what agents ask over HTTP | `trajectory_service` |
+//! | the tools of a trajectory over MCP | `mcp` |
+//! | a policy that is not being trained, over HTTP | `policy_service`: [`PolicyService`] |
+//! | turns of the policy over HTTP, for both services | `routes` |
+//! | the forms of requests and answers | `form`, `openai`, `anthropic` |
+//! | parameters of requests, which may be fixed by the run | `parameters` |
+//! | bodies, refusals, tokens, connections | `body`, `refusal`, `access`, `server` |
 
+mod access;
 mod agents;
 mod anthropic;
+mod body;
 mod config;
+mod form;
+mod mcp;
+mod open_trajectories;
 mod openai;
+mod parameters;
 mod policy_service;
 mod process;
+mod refusal;
 mod remote;
 mod routes;
-mod seats;
 mod server;
-mod wire;
+mod trajectory_service;
 
+pub use access::ShortToken;
 pub use agents::{Agents, AgentsError};
 pub use config::{AgentConfig, InvalidAgent};
 pub use policy_service::{PolicyService, PolicyServiceError};
+pub use server::CannotListen;

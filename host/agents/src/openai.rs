@@ -1,55 +1,20 @@
-//! Requests and answers in OpenAI's form: chat completions.
+//! OpenAI's form of requests and answers: chat completions.
 
 use std::fmt::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use axum::response::Response;
-use http::StatusCode;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::tool::{ToolCall, ToolDefinition};
-use rlf_policy::SamplingParams;
-use rlf_rollout::agent::{AgentMessage, Stopped, Turn, TurnRequest};
+use rlf_rollout::agent::{AgentMessage, Stopped, Turn};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::wire::{self, Neutral, Refusal, Sampling};
+use crate::body::{self, Object};
+use crate::form::{self, Form, Reply};
+use crate::parameters::{Neutral, is_empty, is_one, is_zero};
+use crate::refusal::Refusal;
 
-/// Keys that are read, or that change nothing about the answer.
-const USED: [&str; 16] = [
-    "messages",
-    "tools",
-    "max_tokens",
-    "max_completion_tokens",
-    "stream",
-    "stream_options",
-    "model",
-    "user",
-    "metadata",
-    "store",
-    "seed",
-    "service_tier",
-    "safety_identifier",
-    "prompt_cache_key",
-    "reasoning_effort",
-    "verbosity",
-];
-
-/// Parameters that can be given only with these values.
-const NEUTRAL: [Neutral; 13] = [
-    ("top_p", wire::is_one),
-    ("n", wire::is_one),
-    ("presence_penalty", wire::is_zero),
-    ("frequency_penalty", wire::is_zero),
-    ("logit_bias", wire::is_empty),
-    ("stop", wire::is_empty),
-    ("logprobs", |value| value == false),
-    ("top_logprobs", wire::is_zero),
-    ("tool_choice", |value| value == "auto"),
-    ("parallel_tool_calls", |value| value == true),
-    ("response_format", |value| value["type"] == "text"),
-    ("modalities", |value| *value == json!(["text"])),
-    ("functions", wire::is_empty),
-];
+/// OpenAI's form.
+pub(crate) struct OpenAi;
 
 #[derive(Deserialize)]
 struct SentMessage {
@@ -59,7 +24,7 @@ struct SentMessage {
     #[serde(default)]
     reasoning_content: Option<String>,
     #[serde(default)]
-    tool_calls: Option<Vec<SentCall>>,
+    tool_calls: Option<Vec<Object<SentCall>>>,
     #[serde(default)]
     tool_call_id: Option<String>,
 }
@@ -67,7 +32,7 @@ struct SentMessage {
 #[derive(Deserialize)]
 struct SentCall {
     id: String,
-    function: SentFunction,
+    function: Object<SentFunction>,
 }
 
 #[derive(Deserialize)]
@@ -81,7 +46,7 @@ struct SentTool {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
-    function: Option<SentDefinition>,
+    function: Option<Object<SentDefinition>>,
 }
 
 #[derive(Deserialize)]
@@ -93,107 +58,89 @@ struct SentDefinition {
     parameters: Option<Value>,
 }
 
-/// A request, with the form in which its answer is sent.
-pub(crate) struct Request {
-    pub(crate) turn: TurnRequest,
-    /// The sampling parameters, if the request may choose them.
-    pub(crate) params: SamplingParams,
-    /// The seed. Ignored where the seed of a run decides.
-    pub(crate) seed: Option<u64>,
-    model: Value,
-    stream: bool,
-    with_usage: bool,
-}
+impl Form for OpenAi {
+    const PATH: &'static str = "/v1/chat/completions";
 
-impl Request {
-    /// Reads the body of a request.
-    pub(crate) fn read(body: &[u8], sampling: Sampling) -> Result<Self, Refusal> {
-        let request: Map<String, Value> = rlf_json::from_slice(body)
-            .map_err(|error| Refusal::invalid(format!("the body is no JSON object: {error}")))?;
-        wire::check_parameters(&request, &USED, &NEUTRAL, sampling)?;
-        let messages: Vec<Value> = wire::list(&request, "messages")?;
-        let messages = messages.into_iter().enumerate().map(|(place, value)| {
-            let wrong = |why: String| Refusal::invalid(format!("messages[{place}]: {why}"));
-            let sent =
-                SentMessage::deserialize(&value).map_err(|error| wrong(error.to_string()))?;
-            sent.message().map_err(wrong)
-        });
-        let messages = messages.collect::<Result<Vec<_>, _>>()?;
-        if messages
-            .last()
-            .is_some_and(|last| last.message.role == Role::Assistant)
-        {
-            return Err(Refusal::invalid(
-                "the last message is the assistant's own; send what it answers",
-            ));
-        }
-        let tools: Vec<Value> = wire::list(&request, "tools")?;
-        let tools = tools.into_iter().enumerate().map(|(place, value)| {
-            let sent = SentTool::deserialize(&value);
-            let sent =
-                sent.map_err(|error| Refusal::invalid(format!("tools[{place}]: {error}")))?;
-            sent.definition()
-        });
-        let is = |key: &str| request.get(key).is_some_and(|value| value == true);
-        Ok(Self {
-            turn: TurnRequest {
-                messages,
-                tools: wire::unique(tools.collect::<Result<_, _>>()?)?,
-                max_tokens: wire::max_tokens(&request, &["max_completion_tokens", "max_tokens"])?,
-            },
-            params: wire::params(&request, sampling)?,
-            seed: wire::count(&request, "seed")?,
-            model: request.get("model").cloned().unwrap_or(json!("policy")),
-            stream: is("stream"),
-            with_usage: request
-                .get("stream_options")
-                .is_some_and(|options| options["include_usage"] == true),
+    const USED: &'static [&'static str] = &[
+        "messages",
+        "tools",
+        "max_tokens",
+        "max_completion_tokens",
+        "stream",
+        "stream_options",
+        "model",
+        "user",
+        "metadata",
+        "store",
+        "seed",
+        "service_tier",
+        "safety_identifier",
+        "prompt_cache_key",
+        "reasoning_effort",
+        "verbosity",
+    ];
+
+    const NEUTRAL: &'static [Neutral] = &[
+        ("top_p", is_one),
+        ("n", is_one),
+        ("presence_penalty", is_zero),
+        ("frequency_penalty", is_zero),
+        ("logit_bias", is_empty),
+        ("stop", is_empty),
+        ("logprobs", |value| value == false),
+        ("top_logprobs", is_zero),
+        ("tool_choice", |value| value == "auto"),
+        ("parallel_tool_calls", |value| value == true),
+        ("response_format", |value| value["type"] == "text"),
+        ("modalities", |value| *value == json!(["text"])),
+        ("functions", is_empty),
+    ];
+
+    const MAX_TOKENS: &'static [&'static str] = &["max_completion_tokens", "max_tokens"];
+
+    fn messages(request: &Map<String, Value>) -> Result<Vec<AgentMessage>, Refusal> {
+        form::items(request, "messages", |sent| {
+            body::object::<SentMessage>(sent)?.message()
         })
     }
 
-    /// The answer, in the form that the request asks for. `id` is unique.
-    pub(crate) fn answer(&self, turn: &Turn, id: &str) -> Response {
-        let created = SystemTime::now().duration_since(UNIX_EPOCH);
-        let created = created.map_or(0, |since| since.as_secs());
-        let usage = json!({
-            "prompt_tokens": turn.prompt_tokens,
-            "completion_tokens": turn.sampled_tokens,
-            "total_tokens": turn.prompt_tokens + turn.sampled_tokens,
-        });
-        let whole = |object: &str, choices: Value| {
-            json!({
-                "id": format!("chatcmpl-{id}"), "object": object, "created": created,
-                "model": self.model, "choices": choices,
-            })
-        };
-        if !self.stream {
-            let choice = json!({
-                "index": 0, "message": said(&turn.message), "logprobs": null,
-                "finish_reason": finish_reason(turn.stopped),
-            });
-            let mut body = whole("chat.completion", json!([choice]));
-            body["usage"] = usage;
-            return wire::answer(StatusCode::OK, &body);
+    fn tool(sent: &Value) -> Result<ToolDefinition, Refusal> {
+        let SentTool { kind, function } = body::object(sent)?;
+        match function {
+            Some(Object(function)) if kind == "function" => {
+                form::tool(function.name, function.description, function.parameters)
+            }
+            _ => Err(Refusal::invalid(format!(
+                "a tool of the type `{kind}` cannot be offered; only functions can"
+            ))),
         }
+    }
+
+    fn whole(turn: &Turn, reply: &Reply) -> Value {
+        let choice = json!({
+            "index": 0, "message": said(&turn.message), "logprobs": null,
+            "finish_reason": finish_reason(turn.stopped),
+        });
+        let mut whole = envelope("chat.completion", reply, &[choice]);
+        whole["usage"] = usage(turn);
+        whole
+    }
+
+    fn events(turn: &Turn, reply: &Reply) -> String {
+        let chunk = |choices: &[Value]| envelope("chat.completion.chunk", reply, choices);
         let mut delta = said(&turn.message);
-        for (place, call) in delta["tool_calls"]
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-            .enumerate()
-        {
+        let calls = delta["tool_calls"].as_array_mut().into_iter().flatten();
+        for (place, call) in calls.enumerate() {
             call["index"] = json!(place);
         }
-        let chunk = |choices: Value| whole("chat.completion.chunk", choices);
+        let end = finish_reason(turn.stopped);
         let mut chunks = vec![
-            chunk(json!([{ "index": 0, "delta": delta, "finish_reason": null }])),
-            chunk(json!([{
-                "index": 0, "delta": {}, "finish_reason": finish_reason(turn.stopped),
-            }])),
+            chunk(&[json!({ "index": 0, "delta": delta, "finish_reason": null })]),
+            chunk(&[json!({ "index": 0, "delta": {}, "finish_reason": end })]),
         ];
-        if self.with_usage {
-            let mut last = chunk(json!([]));
-            last["usage"] = usage;
+        if reply.with_usage {
+            let mut last = chunk(&[]);
+            last["usage"] = usage(turn);
             chunks.push(last);
         }
         let mut events = String::new();
@@ -201,32 +148,42 @@ impl Request {
             _ = write!(events, "data: {chunk}\n\n");
         }
         events.push_str("data: [DONE]\n\n");
-        wire::events(events)
+        events
+    }
+
+    fn error(refusal: &Refusal) -> Value {
+        let kind = if refusal.status.is_server_error() {
+            "server_error"
+        } else {
+            "invalid_request_error"
+        };
+        json!({ "error": {
+            "message": refusal.message, "type": kind, "param": null, "code": refusal.code,
+        } })
     }
 }
 
 impl SentMessage {
-    fn message(self) -> Result<AgentMessage, String> {
+    fn message(self) -> Result<AgentMessage, Refusal> {
         let role = match self.role.as_str() {
             "system" | "developer" => Role::System,
             "user" => Role::User,
             "assistant" => Role::Assistant,
             "tool" => Role::Tool,
-            other => return Err(format!("the role `{other}` is not known")),
+            other => {
+                return Err(Refusal::invalid(format!("the role `{other}` is not known")));
+            }
         };
         if role == Role::Tool && self.tool_call_id.is_none() {
-            return Err("a message of a tool needs `tool_call_id`".to_owned());
+            return Err(Refusal::invalid("a message of a tool needs `tool_call_id`"));
         }
-        let calls = self.tool_calls.unwrap_or_default();
-        let calls = calls
-            .into_iter()
-            .map(SentCall::call)
-            .collect::<Result<_, _>>()?;
+        let calls = self.tool_calls.into_iter().flatten();
+        let calls = calls.map(|Object(call)| call.call());
         Ok(AgentMessage {
             message: Message {
                 reasoning_content: self.reasoning_content,
-                tool_calls: calls,
-                ..Message::text(role, text(&self.content)?)
+                tool_calls: calls.collect::<Result<_, _>>()?,
+                ..Message::text(role, form::text(&self.content)?)
             },
             call_id: self.tool_call_id,
             failed: false,
@@ -235,35 +192,36 @@ impl SentMessage {
 }
 
 impl SentCall {
-    fn call(self) -> Result<ToolCall, String> {
-        let SentFunction { name, arguments } = self.function;
-        let arguments: Value = rlf_json::from_str(&arguments)
-            .map_err(|error| format!("the arguments of call {}: {error}", self.id))?;
-        if !arguments.is_object() {
-            return Err(format!("the arguments of call {} are no object", self.id));
-        }
-        Ok(ToolCall {
-            call_id: self.id,
-            name,
-            arguments,
-        })
-    }
-}
-
-impl SentTool {
-    fn definition(self) -> Result<ToolDefinition, Refusal> {
-        match self.function {
-            Some(function) if self.kind == "function" => wire::tool(
-                &function.name,
-                function.description.as_deref(),
-                function.parameters,
-            ),
-            _ => Err(Refusal::invalid(format!(
-                "a tool of the type `{}` cannot be offered; only functions can",
-                self.kind
+    fn call(self) -> Result<ToolCall, Refusal> {
+        let Object(SentFunction { name, arguments }) = self.function;
+        match rlf_json::from_str::<Object<Map<String, Value>>>(&arguments) {
+            Ok(Object(arguments)) => Ok(ToolCall {
+                call_id: self.id,
+                name,
+                arguments: Value::Object(arguments),
+            }),
+            Err(error) => Err(Refusal::invalid(format!(
+                "the arguments of call {}: {error}",
+                self.id
             ))),
         }
     }
+}
+
+/// The members that a whole answer and every chunk of a stream have.
+fn envelope(object: &str, reply: &Reply, choices: &[Value]) -> Value {
+    json!({
+        "id": format!("chatcmpl-{}", reply.id), "object": object, "created": reply.created,
+        "model": reply.model, "choices": choices,
+    })
+}
+
+fn usage(turn: &Turn) -> Value {
+    json!({
+        "prompt_tokens": turn.prompt_tokens,
+        "completion_tokens": turn.sampled_tokens,
+        "total_tokens": turn.prompt_tokens + turn.sampled_tokens,
+    })
 }
 
 /// The tools in OpenAI's form.
@@ -311,34 +269,20 @@ fn finish_reason(stopped: Stopped) -> &'static str {
     }
 }
 
-/// The text of a message's content: a text, parts of text, or nothing.
-fn text(content: &Value) -> Result<String, String> {
-    match content {
-        Value::Null => Ok(String::new()),
-        Value::String(text) => Ok(text.clone()),
-        Value::Array(parts) => {
-            let texts = parts
-                .iter()
-                .map(|part| match (&part["type"], &part["text"]) {
-                    (Value::String(kind), Value::String(text)) if kind == "text" => {
-                        Ok(text.as_str())
-                    }
-                    (kind, _) => Err(format!(
-                        "a part of the type {kind} cannot be read; only text can"
-                    )),
-                });
-            texts.collect()
-        }
-        _ => Err("`content` is neither a text nor a list of parts".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use rlf_rollout::agent::TurnRequest;
+
     use super::*;
+    use crate::parameters::Sampling;
+
+    fn read(body: &Value) -> Result<TurnRequest, Refusal> {
+        let read = form::read::<OpenAi>(body.to_string().as_bytes(), Sampling::Fixed(1.0));
+        read.map(|(asked, _)| asked.turn)
+    }
 
     fn refused(body: &Value) -> String {
-        match Request::read(body.to_string().as_bytes(), Sampling::Fixed(1.0)) {
+        match read(body) {
             Ok(_) => panic!("{body} was accepted"),
             Err(refusal) => refusal.message,
         }
@@ -359,20 +303,20 @@ mod tests {
             ],
             "tools": [{ "type": "function", "function": { "name": "look", "strict": true } }],
         });
-        let request = Request::read(body.to_string().as_bytes(), Sampling::Fixed(1.0)).unwrap();
-        let roles = request.turn.messages.iter().map(|sent| sent.message.role);
+        let request = read(&body).unwrap();
+        let roles = request.messages.iter().map(|sent| sent.message.role);
         assert_eq!(
             roles.collect::<Vec<_>>(),
             [Role::System, Role::User, Role::Assistant, Role::Tool]
         );
-        assert_eq!(request.turn.messages[1].message.plain_text(), "hi");
+        assert_eq!(request.messages[1].message.plain_text(), "hi");
         assert_eq!(
-            request.turn.messages[2].message.tool_calls[0].arguments,
+            request.messages[2].message.tool_calls[0].arguments,
             json!({ "at": 1 })
         );
-        assert_eq!(request.turn.messages[3].call_id.as_deref(), Some("c"));
-        assert_eq!(request.turn.tools[0].name, "look");
-        assert_eq!(request.turn.max_tokens, Some(7));
+        assert_eq!(request.messages[3].call_id.as_deref(), Some("c"));
+        assert_eq!(request.tools[0].name, "look");
+        assert_eq!(request.max_tokens, Some(7));
     }
 
     #[test]

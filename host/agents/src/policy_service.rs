@@ -2,19 +2,20 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use axum::Router;
-use axum::extract::{Request, State};
-use axum::response::Response;
-use axum::routing::{get, post};
-use rlf_rollout::agent::PolicyChat;
+use async_trait::async_trait;
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use rlf_rollout::agent::{PolicyChat, Turn, TurnRefused};
 
-use crate::config::MIN_TOKEN;
-use crate::routes::{body, is_shown, known_models, unknown};
-use crate::server::Server;
-use crate::wire::{Refusal, Sampling};
-use crate::{anthropic, openai};
+use crate::access::{self, ShortToken, Token};
+use crate::form::Asked;
+use crate::parameters::Sampling;
+use crate::refusal::Refusal;
+use crate::routes::{self, Policy};
+use crate::server::{CannotListen, Server};
+
+const KNOWN: &str = "there are POST /v1/chat/completions, POST /v1/messages and GET /v1/models";
 
 /// The reason why a policy cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -23,30 +24,15 @@ pub enum PolicyServiceError {
     #[error("other machines can connect to {0}, so clients need a token")]
     Unprotected(SocketAddr),
     /// The token can be guessed.
-    #[error(
-        "the token has {0} characters; make one of at least {MIN_TOKEN}, for example with `openssl rand -hex 32`"
-    )]
-    ShortToken(usize),
+    #[error(transparent)]
+    ShortToken(#[from] ShortToken),
     /// The address cannot be used.
-    #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Listen(#[from] CannotListen),
 }
 
 /// Serves a policy over HTTP. Dropping it refuses new connections.
 pub struct PolicyService(Server);
-
-struct Shared {
-    chat: PolicyChat,
-    /// The token that clients show.
-    token: Option<String>,
-    /// Number of answers so far, for their ids.
-    answers: AtomicU64,
-}
 
 impl PolicyService {
     /// Listens, and answers requests on the runtime of the caller. An address that other machines reach needs a token.
@@ -55,29 +41,15 @@ impl PolicyService {
         token: Option<String>,
         chat: PolicyChat,
     ) -> Result<Self, PolicyServiceError> {
-        match &token {
-            None if !address.ip().is_loopback() => {
-                return Err(PolicyServiceError::Unprotected(address));
-            }
-            Some(token) if token.len() < MIN_TOKEN => {
-                return Err(PolicyServiceError::ShortToken(token.len()));
-            }
-            _ => {}
+        if token.is_none() && !address.ip().is_loopback() {
+            return Err(PolicyServiceError::Unprotected(address));
         }
-        let shared = Shared {
-            chat,
-            token,
-            answers: AtomicU64::new(0),
-        };
-        let router = Router::new()
-            .route("/v1/chat/completions", post(chat_completions))
-            .route("/v1/messages", post(messages))
-            .route("/v1/models", get(models))
-            .fallback(unknown)
-            .with_state(Arc::new(shared));
-        let failed = |source| PolicyServiceError::Listen { address, source };
-        let server = Server::bind(address, router).map_err(failed)?;
-        server.serve().map_err(failed)?;
+        let token = Token::new(token)?;
+        let served = ServedPolicy(Arc::new((chat, token)));
+        let router = routes::of_turns::<ServedPolicy, ServedPolicy>("");
+        let router = routes::with_refusals(router, KNOWN).with_state(served);
+        let server = Server::bind(address, router)?;
+        server.serve()?;
         Ok(Self(server))
     }
 
@@ -87,47 +59,29 @@ impl PolicyService {
     }
 }
 
-impl Shared {
-    fn admit(&self, request: &Request) -> Result<(), Refusal> {
-        if is_shown(self.token.as_deref(), request.headers()) {
-            return Ok(());
-        }
-        let why = "show the token: `Authorization: Bearer TOKEN`";
-        Err(Refusal::unauthorized(why))
+/// The policy, for requests that show the token.
+#[derive(Clone)]
+struct ServedPolicy(Arc<(PolicyChat, Token)>);
+
+impl FromRequestParts<ServedPolicy> for ServedPolicy {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, served: &Self) -> Result<Self, Refusal> {
+        access::not_of_a_page(&parts.headers)?;
+        let (_, token) = &*served.0;
+        token.check(&parts.headers)?;
+        Ok(served.clone())
+    }
+}
+
+#[async_trait]
+impl Policy for ServedPolicy {
+    fn sampling(&self) -> Sampling {
+        Sampling::Free
     }
 
-    fn next_id(&self) -> String {
-        format!("{:08x}", self.answers.fetch_add(1, Ordering::Relaxed))
+    async fn turn(&self, asked: Asked) -> Result<Turn, TurnRefused> {
+        let (chat, _) = &*self.0;
+        chat.answer(&asked.turn, asked.params, asked.seed).await
     }
-}
-
-async fn chat_completions(
-    State(shared): State<Arc<Shared>>,
-    request: Request,
-) -> Result<Response, Response> {
-    let turn = async {
-        shared.admit(&request)?;
-        let request = openai::Request::read(&body(request).await?, Sampling::Free)?;
-        let turn = (shared.chat).answer(&request.turn, request.params, request.seed);
-        Ok(request.answer(&turn.await?, &shared.next_id()))
-    };
-    turn.await.map_err(|refusal: Refusal| refusal.openai())
-}
-
-async fn messages(
-    State(shared): State<Arc<Shared>>,
-    request: Request,
-) -> Result<Response, Response> {
-    let turn = async {
-        shared.admit(&request)?;
-        let request = anthropic::Request::read(&body(request).await?, Sampling::Free)?;
-        let turn = (shared.chat).answer(&request.turn, request.params, None);
-        Ok(request.answer(&turn.await?, &shared.next_id()))
-    };
-    turn.await.map_err(|refusal: Refusal| refusal.anthropic())
-}
-
-async fn models(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Response> {
-    (shared.admit(&request)).map_err(|refusal| refusal.openai())?;
-    Ok(known_models())
 }

@@ -20,6 +20,14 @@ const HEAD: Duration = Duration::from_secs(30);
 /// Pause after an error, until the system may have free descriptors again.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// An address cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {source}")]
+pub struct CannotListen {
+    address: SocketAddr,
+    source: io::Error,
+}
+
 /// A listening service. It accepts connections from the first [`Server::serve`] on. Dropping it ends the service.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
@@ -31,11 +39,15 @@ pub(crate) struct Server {
 
 impl Server {
     /// Listens. This needs no runtime.
-    pub(crate) fn bind(address: SocketAddr, router: Router) -> io::Result<Self> {
-        let listener = std::net::TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
+    pub(crate) fn bind(address: SocketAddr, router: Router) -> Result<Self, CannotListen> {
+        let bind = || -> io::Result<_> {
+            let listener = std::net::TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            Ok((listener.local_addr()?, listener))
+        };
+        let (bound, listener) = bind().map_err(|source| CannotListen { address, source })?;
         Ok(Self {
-            address: listener.local_addr()?,
+            address: bound,
             router,
             listener: Mutex::new(Some(listener)),
             accepting: OnceLock::new(),
@@ -43,10 +55,13 @@ impl Server {
     }
 
     /// Accepts connections in the background, on the runtime of the first caller.
-    pub(crate) fn serve(&self) -> io::Result<()> {
+    pub(crate) fn serve(&self) -> Result<(), CannotListen> {
         let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(listener) = listener.take() {
-            let listener = TcpListener::from_std(listener)?;
+            let listener = TcpListener::from_std(listener).map_err(|source| CannotListen {
+                address: self.address,
+                source,
+            })?;
             let accepting = tokio::spawn(accept(listener, self.router.clone()));
             self.accepting.get_or_init(|| accepting);
         }

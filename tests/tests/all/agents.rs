@@ -1,5 +1,6 @@
 //! Training with an agent: a program with a loop of its own, which asks the policy over HTTP.
 
+use std::fs;
 use std::process::{Command, Stdio};
 
 use rlf_tests::{Client, Experiment, RunFolder, without_times};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 /// The functions that agents of these tests begin with. They use only what comes with Python.
 const CLIENT: &str = r#"
-import concurrent.futures, json, os, sys, urllib.error, urllib.request
+import concurrent.futures, itertools, json, os, sys, urllib.error, urllib.request
 
 BASE = os.environ["RLF_TRAJECTORY_URL"]
 task = json.loads(sys.stdin.readline())
@@ -27,6 +28,10 @@ def call(message):
         body = {"id": made["id"], "arguments": made["function"]["arguments"]}
         done = post("/tools/" + made["function"]["name"], body)
         yield {"role": "tool", "tool_call_id": made["id"], "content": done["content"]}
+
+def note(line):
+    with open(os.path.join(os.path.dirname(__file__), "notes.txt"), "a") as notes:
+        notes.write(line + "\n")
 "#;
 
 /// A loop that does what our own loop does.
@@ -64,6 +69,47 @@ while True:
     messages += [{"role": "assistant", "content": said["content"]}, {"role": "user", "content": results}]
 "#;
 
+/// The tools of the task over MCP, instead of those of the form that our service describes.
+const MCP: &str = r#"
+numbers = itertools.count()
+
+def send(message):
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    data = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    with urllib.request.urlopen(urllib.request.Request(os.environ["RLF_MCP_URL"], data, headers)) as answer:
+        text = answer.read().decode()
+        if "text/event-stream" in answer.headers.get("Content-Type", ""):
+            text = [line[5:] for line in text.splitlines() if line.startswith("data:") and line[5:].strip()][-1]
+        return answer.status, text
+
+def mcp(method, **params):
+    status, text = send({"id": next(numbers), "method": method, "params": params})
+    assert status == 200, (status, text)
+    return json.loads(text)
+
+begun = mcp("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "test", "version": "1"})
+assert "tools" in begun["result"]["capabilities"], begun
+assert send({"method": "notifications/initialized"})[0] == 202
+task["tools"] = [{"type": "function", "function": {"name": tool["name"], "description": tool["description"],
+                  "parameters": tool["inputSchema"]}} for tool in mcp("tools/list")["result"]["tools"]]
+
+def call(message):
+    for made in message.get("tool_calls", []):
+        function = made["function"]
+        done = mcp("tools/call", name=function["name"], arguments=json.loads(function["arguments"]),
+                   _meta={"rlf-host/call-id": made["id"]})
+        yield {"role": "tool", "tool_call_id": made["id"], "content": done["result"]["content"][0]["text"]}
+"#;
+
+/// What MCP refuses, before and after the end of the trajectory.
+const MCP_REFUSALS: &str = r#"
+name = task["tools"][0]["function"]["name"]
+refusals = [mcp("tools/call", name="rm"), mcp("tools/call", name=name, _meta={"rlf-host/call-id": "call_9_9_9"})]
+post("/finish", {})
+refusals.append(mcp("tools/call", name=name))
+note(" | ".join(refusal["error"]["message"] for refusal in refusals))
+"#;
+
 /// An experiment whose trajectories are led by an agent of this Python code.
 fn led_by(experiment: Experiment, code: &str) -> Experiment {
     let file = experiment.write("agent.py", format!("{CLIENT}{code}"));
@@ -99,11 +145,26 @@ fn a_loop_over_http_trains_as_our_own_loop_to_the_last_bit() {
     let expected = numbers(&own_run);
     let made = |line: &Value| line["calls_per_trajectory"].as_f64() > Some(0.5);
     assert!(expected.iter().any(made));
-    for code in [LOOP, ANTHROPIC_LOOP] {
+    let over_mcp = [MCP, LOOP, MCP_REFUSALS].concat();
+    for code in [LOOP, ANTHROPIC_LOOP, &over_mcp] {
         let led = led_by(Experiment::calling(), code);
         let led_run = led.train("run", &[]);
         assert_eq!(expected, numbers(&led_run));
         assert!(own_run.weights() == led_run.weights());
+        if code == over_mcp {
+            let notes =
+                fs::read_to_string(led.path("notes.txt")).expect("an agent came to its end");
+            for line in notes.lines() {
+                let refusals: Vec<&str> = line.split(" | ").collect();
+                assert!(
+                    matches!(refusals[..], [tool, id, late]
+                        if tool.contains("no tool `rm`")
+                            && id.contains("call call_9_9_9: no turn")
+                            && late.contains("is over: its agent has finished it")),
+                    "{line}"
+                );
+            }
+        }
     }
 }
 
@@ -174,15 +235,22 @@ def refused(status, part, path, body, base=BASE):
     else:
         raise AssertionError(f"{path} was accepted")
 
+note("begun")
 messages = task["messages"]
 ask = "/v1/chat/completions"
 refused(400, "`temperature`", ask, {"messages": messages, "temperature": 0.1})
 refused(400, "`stop`", ask, {"messages": messages, "stop": ["x"]})
-refused(400, "no JSON object", ask, [1])
+refused(400, "expected a JSON object", ask, [messages])
+refused(400, "messages[0]: ", ask, {"messages": [["user", "hi"]]})
+refused(400, "tools[0]: ", ask, {"messages": messages, "tools": [["function", {"name": "a"}]]})
+refused(400, "content[0]: ", "/v1/messages", {"messages": [{"role": "user", "content": [["text", "hi"]]}]})
+refused(400, "expected a JSON object", "/tools/lookup", [None, {}])
 refused(400, "messages", ask, {"messages": []})
 refused(400, "context", ask, {"messages": [{"role": "user", "content": "long " * 4000}]})
 refused(404, "no trajectory", ask, {"messages": messages}, BASE[:-4] + "0000")
 refused(404, "no such route", "/v1/embeddings", {})
+refused(404, "POST /tools/NAME", "/v1/embeddings", {})
+refused(405, "GET /task", "/task", {})
 refused(404, "no tool", "/tools/rm", {})
 refused(400, "no turn of the policy", "/tools/lookup", {"id": "call_9_9_9", "arguments": {}})
 refused(400, "two tools", ask, {"messages": messages, "tools": task["tools"] * 2})
@@ -194,6 +262,7 @@ post("/finish", {"answer": "done"})
 refused(410, "over", ask, {"messages": messages})
 refused(410, "over", "/tools/lookup", {"arguments": {}})
 refused(410, "ended before", "/finish", {"answer": "again"})
+note("refused")
 "#,
     );
     let run = experiment.train("run", &[]);
@@ -201,6 +270,10 @@ refused(410, "ended before", "/finish", {"answer": "again"})
         assert_eq!(trajectory["excluded"], Value::Null, "{trajectory}");
         assert_eq!(trajectory["answer"], "done");
     }
+    // The report over HTTP counts, so a mistake after it shows only here.
+    let notes = fs::read_to_string(experiment.path("notes.txt")).expect("an agent came to its end");
+    let count = |note: &str| notes.lines().filter(|line| *line == note).count();
+    assert_eq!(count("begun"), count("refused"));
 }
 
 #[test]
@@ -308,6 +381,9 @@ fn the_policy_of_a_run_answers_anybody_who_shows_the_token() {
     assert_eq!(anthropic.json()["type"], "message", "{anthropic:?}");
     let refused = ask("/v1/messages", ("x-api-key", "guess"), json!({}));
     assert_eq!(refused.status, 401);
+    let wrong_method = client.ask("GET", "/v1/messages", &[], "");
+    assert_eq!(wrong_method.status, 405);
+    assert_eq!(wrong_method.json()["type"], "error");
     running.signal(Signal::TERM);
     running.wait().succeeded();
 

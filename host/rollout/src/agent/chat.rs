@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_policy::{DrawKey, Purpose, Sampler, SamplingParams};
+use tokio::task::{JoinError, spawn_blocking};
 
 use super::conversation::{Conversation, Draws, TurnError};
 use super::{Turn, TurnRefused, TurnRequest};
@@ -48,16 +49,14 @@ impl PolicyChat {
             position: AtomicU64::new(0),
             most: self.dialogue.config().max_turns,
         };
-        let mut conversation = Conversation::begin(
-            &self.dialogue,
-            &self.generator,
-            // The ids of calls contain this number, so they differ between requests.
-            request_number as usize,
-            "chat",
-            "chat",
-            &request.messages,
-            &request.tools,
-        )?;
+        let (dialogue, generator) = (Arc::clone(&self.dialogue), Arc::clone(&self.generator));
+        // The ids of calls contain this number, so they differ between requests.
+        let (number, asked) = (request_number as usize, request.clone());
+        let beginning = spawn_blocking(move || {
+            Conversation::begin(&dialogue, generator, number, "chat", "chat", &asked)
+        });
+        let broken = |error: JoinError| TurnRefused::Unavailable(error.to_string());
+        let mut conversation = beginning.await.map_err(broken)??;
         let turn = conversation.take_turn(sampler, request.max_tokens, &draws);
         turn.await.map_err(|error| match error {
             TurnError::Refused(refused) => refused,

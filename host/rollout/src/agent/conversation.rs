@@ -15,7 +15,7 @@ use rlf_policy::{DrawKey, Sampler};
 use serde_json::{Map, Value};
 
 use super::message::{AgentMessage, after};
-use super::{Stopped, Turn, TurnRefused};
+use super::{Stopped, Turn, TurnRefused, TurnRequest};
 use crate::generate::{
     GenerateError, GenerateRequest, Generated, Generator, OpenSequence, SequenceId,
 };
@@ -80,16 +80,19 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// Begins a conversation with the messages of a request.
+    /// Begins a conversation with the messages of a request. They are tokenised, which may take long, so this must not
+    /// run on a thread that futures wait for.
     pub(super) fn begin(
         dialogue: &Arc<Dialogue>,
-        generator: &Arc<dyn Generator>,
+        generator: Arc<dyn Generator>,
         number: usize,
         trajectory: &str,
         task: &str,
-        messages: &[AgentMessage],
-        tools: &[ToolDefinition],
+        request: &TurnRequest,
     ) -> Result<Self, TurnRefused> {
+        let TurnRequest {
+            messages, tools, ..
+        } = request;
         let id = if number == 0 {
             trajectory.to_owned()
         } else {
@@ -106,7 +109,7 @@ impl Conversation {
             setup: Value::Null,
             extra: Map::new(),
         };
-        let episode = Episode::start(dialogue, id, &task, tools.to_vec());
+        let episode = Episode::start(dialogue, id, &task, tools.clone());
         let mut episode = episode.map_err(|error| match error {
             DialogueError::PromptTooLong { context, .. } => TurnRefused::TooLong(context),
             DialogueError::EmptyPrompt { .. } => {
@@ -119,10 +122,10 @@ impl Conversation {
         Ok(Self {
             number,
             episode,
-            generator: Arc::clone(generator),
+            generator,
             sequence: None,
-            known: messages.to_vec(),
-            tools: tools.to_vec(),
+            known: messages.clone(),
+            tools: tools.clone(),
             awaited: Awaited::Nothing,
             ended: None,
             context: dialogue.config().context,
@@ -152,7 +155,7 @@ impl Conversation {
     }
 
     /// Takes the new messages of a request that continues this conversation. `outcomes` are those of calls that were made
-    /// through the trajectory, by the ids that the agent knows.
+    /// through the trajectory, by the ids that the agent knows. It tokenises, as [`Conversation::begin`] does.
     pub(super) fn take(
         &mut self,
         messages: &[AgentMessage],

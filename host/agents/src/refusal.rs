@@ -1,0 +1,50 @@
+//! The refusal of a request, before it has a form.
+
+use std::fmt::Display;
+
+use http::StatusCode;
+use rlf_rollout::agent::TurnRefused;
+
+/// The refusal of a request.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    /// A short name, as in OpenAI's `error.code`.
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request", message)
+    }
+
+    /// Adds the place of the mistake in the body.
+    pub(crate) fn at(self, place: impl Display) -> Self {
+        Self {
+            message: format!("{place}: {}", self.message),
+            ..self
+        }
+    }
+}
+
+impl From<TurnRefused> for Refusal {
+    fn from(refused: TurnRefused) -> Self {
+        let (status, code) = match &refused {
+            TurnRefused::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid_request"),
+            TurnRefused::NoTurns(_) => (StatusCode::BAD_REQUEST, "max_turns"),
+            TurnRefused::TooLong(_) => (StatusCode::BAD_REQUEST, "context_length_exceeded"),
+            TurnRefused::Over(_) => (StatusCode::GONE, "over"),
+            TurnRefused::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
+        };
+        Self::new(status, code, refused.to_string())
+    }
+}
