@@ -39,6 +39,8 @@ struct Answer {
     choices: Vec<Choice>,
     #[serde(default)]
     usage: Value,
+    #[serde(default)]
+    error: Value,
 }
 
 #[derive(Deserialize)]
@@ -46,6 +48,8 @@ struct Choice {
     message: Message,
     #[serde(default)]
     finish_reason: Option<String>,
+    #[serde(default)]
+    error: Value,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +75,8 @@ pub(crate) enum AnswerError {
     },
     #[error("it has no choices")]
     NoChoices,
+    #[error("the model behind it failed: {0}")]
+    Failed(String),
 }
 
 /// Parses the body of an answer.
@@ -81,6 +87,18 @@ pub(crate) fn read(body: &[u8]) -> Result<Completion, AnswerError> {
             beginning: beginning(body),
         })?;
     let choice = answer.choices.into_iter().next();
+    // Some services report the failure of the model behind them in an answer with status 200.
+    let of_choice = choice.as_ref().map_or(&Value::Null, |choice| &choice.error);
+    let has_failed = |choice: &Choice| choice.finish_reason.as_deref() == Some("error");
+    let error = [&answer.error, of_choice]
+        .into_iter()
+        .find(|error| !error.is_null());
+    if error.is_some() || choice.as_ref().is_some_and(has_failed) {
+        let error = error.unwrap_or(&Value::Null);
+        let message = error.get("message").and_then(Value::as_str);
+        let message = message.map_or_else(|| error.to_string(), str::to_owned);
+        return Err(AnswerError::Failed(beginning(message.as_bytes())));
+    }
     let choice = choice.ok_or(AnswerError::NoChoices)?;
     let message = choice.message;
     let reasoning = [&message.reasoning_content, &message.reasoning]

@@ -81,15 +81,18 @@ impl Environments {
         config: &EnvironmentConfig,
         servers: Vec<Arc<dyn EnvironmentServer>>,
     ) -> Self {
-        let served = servers.into_iter().map(|server| {
-            let name = server.name().to_owned();
-            let counters = Arc::default();
-            (name, ServedEnvironment { server, counters })
-        });
+        let served = servers
+            .into_iter()
+            .map(|server: Arc<dyn EnvironmentServer>| {
+                let name = server.name().to_owned();
+                let counters = Arc::default();
+                (name, ServedEnvironment { server, counters })
+            });
+        let served: BTreeMap<String, ServedEnvironment> = served.collect();
         let environments = registry
             .plugins()
             .iter()
-            .filter(|plugin| plugin.is_environment());
+            .filter(|plugin| plugin.is_environment() && !served.contains_key(plugin.name()));
         let by_name = environments
             .map(|plugin| {
                 let environment = Environment {
@@ -107,7 +110,7 @@ impl Environments {
         let idle = config.idle.max(Duration::from_millis(1));
         Self {
             inner: Arc::new(Inner {
-                served: served.collect(),
+                served,
                 by_name,
                 missing,
                 pool: SessionPool::new(sandbox.pools().sessions, idle),

@@ -44,7 +44,7 @@ impl SessionError {
 /// The reason why a session could not be opened.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OpenError {
-    /// No plugin is an environment of this name.
+    /// No plugin or server is an environment of this name.
     #[error("there is no environment `{name}`{hint}")]
     NoSuchEnvironment {
         /// The name that was asked for.

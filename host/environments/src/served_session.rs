@@ -38,7 +38,7 @@ impl ServedSession {
             counters,
             messages: start.messages,
             tools: start.tools,
-            terminated: start.terminated,
+            terminated: false,
             lost: None,
         }
     }
@@ -80,6 +80,10 @@ impl ServedSession {
     }
 
     async fn run(&mut self, call: &ToolCall) -> (CallEnd, Option<f64>) {
+        if let Some(why) = &self.lost {
+            let end = CallEnd::by_infrastructure(Ended::Unavailable, why.clone());
+            return (end, None);
+        }
         let refused = |ended, text: &str| (CallEnd::by_model(ended, text), None);
         if self.terminated {
             let text = "error: the episode is over; this call was not made";

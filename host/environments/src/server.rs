@@ -42,8 +42,6 @@ pub struct ServerStart {
     pub messages: Vec<Message>,
     /// The tools on offer, under the operator's names.
     pub tools: Vec<LoadedTool>,
-    /// True if the episode is over already.
-    pub terminated: bool,
 }
 
 /// One session on a server.

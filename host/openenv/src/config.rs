@@ -96,7 +96,7 @@ impl OpenEnvConfig {
             return wrong("tool", "write 1 to 64 of a-z A-Z 0-9 _ -".to_owned());
         }
         let [least, most] = self.reward_range;
-        if !(least.is_finite() && most.is_finite() && least < most) {
+        if least >= most || !(most - least).is_finite() {
             let reason = "write two numbers, the lower one first".to_owned();
             return wrong("reward_range", reason);
         }

@@ -1,55 +1,43 @@
 //! One WebSocket to a server: messages, deadlines, and what a server may answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::net::TcpStream;
-use tokio::runtime::Handle;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::http::header::AUTHORIZATION;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 use url::Url;
 
 /// Maximum size of a message of a server, in bytes. A larger one breaks the session.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
-/// Time for taking leave of a server.
-const LEAVING: Duration = Duration::from_secs(2);
+/// Time limit for closing a connection.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// One open WebSocket. Dropping it ends the session on the server.
+/// One open WebSocket. A task of its own reads it all the time, because a server closes a connection that does not answer
+/// its pings. Dropping the connection ends the session on the server.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// Taken when it is dropped.
-    socket: Option<Socket>,
-    /// Held until the server knows that the session has ended.
-    place: Option<OwnedSemaphorePermit>,
+    /// `None` after an error. A late answer is never read as that to another message.
+    asks: Option<mpsc::Sender<Ask>>,
 }
 
-impl Drop for Connection {
-    fn drop(&mut self) {
-        let (Some(mut socket), Ok(runtime)) = (self.socket.take(), Handle::try_current()) else {
-            return;
-        };
-        let place = self.place.take();
-        runtime.spawn(async move {
-            let leaving = async {
-                socket.send(Message::text(r#"{"type": "close"}"#)).await?;
-                socket.close(None).await
-            };
-            // A server that does not listen learns it from the closed connection.
-            _ = timeout(LEAVING, leaving).await;
-            drop(place);
-        });
-    }
+/// A message, and the place for its answer.
+struct Ask {
+    message: Message,
+    limit: Duration,
+    answer: oneshot::Sender<Result<Answer, String>>,
 }
 
 /// The answer to a message.
@@ -109,21 +97,48 @@ pub(crate) struct Refusal {
     /// Its kind.
     #[serde(default)]
     pub(crate) code: String,
+    /// What is wrong with a message, in pydantic's form.
+    #[serde(default)]
+    errors: Vec<Value>,
 }
 
 impl Refusal {
+    /// The reason, with what is wrong where.
+    pub(crate) fn reason(&self) -> String {
+        let wrong = self.errors.iter().take(5).filter_map(|error| {
+            let place = error.get("loc")?.as_array()?.iter();
+            let place: Vec<String> = place
+                .map(|part| {
+                    part.as_str()
+                        .map_or_else(|| part.to_string(), str::to_owned)
+                })
+                .collect();
+            Some(format!(
+                "{}: {}",
+                place.join("."),
+                error.get("msg")?.as_str()?
+            ))
+        });
+        let wrong: Vec<String> = wrong.collect();
+        if wrong.is_empty() {
+            return self.message.clone();
+        }
+        format!("{}: {}", self.message, wrong.join("; "))
+    }
+
     /// True if the server has no room for another session.
-    pub(crate) fn is_for_want_of_room(&self) -> bool {
+    pub(crate) fn is_capacity_reached(&self) -> bool {
         self.code == "CAPACITY_REACHED"
     }
 }
 
 impl Connection {
-    /// Connects to the server at a base URL. The error says why there is no connection.
+    /// Connects to the server at a base URL. `place` is held until the connection is closed. The error says why there is no
+    /// connection.
     pub(crate) async fn open(
         base: &Url,
         token: Option<&str>,
-        limit: Duration,
+        place: Arc<OwnedSemaphorePermit>,
     ) -> Result<Self, String> {
         let mut url = format!("{}/ws", base.as_str().trim_end_matches('/'));
         url.replace_range(..4, "ws");
@@ -139,54 +154,113 @@ impl Connection {
         let config = WebSocketConfig::default()
             .max_message_size(Some(MAX_MESSAGE_BYTES))
             .max_frame_size(Some(MAX_MESSAGE_BYTES));
-        let connected = connect_async_with_config(request, Some(config), true);
-        match timeout(limit, connected).await {
-            Ok(Ok((socket, _))) => Ok(Self {
-                socket: Some(socket),
-                place: None,
-            }),
-            Ok(Err(error)) => Err(format!("{base} cannot be reached: {error}")),
-            Err(_) => Err(format!(
-                "{base} did not answer within connect_ms = {}",
-                limit.as_millis()
-            )),
-        }
+        let connected = connect_async_with_config(request, Some(config), true).await;
+        let (socket, _) =
+            connected.map_err(|error| format!("{base} cannot be reached: {error}"))?;
+        let (asks, asked) = mpsc::channel(1);
+        let token = token.map(str::to_owned);
+        tokio::spawn(keep(socket, asked, token, place));
+        Ok(Self { asks: Some(asks) })
     }
 
-    /// Holds a place among the sessions until the connection has ended.
-    pub(crate) fn hold(&mut self, place: OwnedSemaphorePermit) {
-        self.place = Some(place);
-    }
-
-    /// Sends a message and waits for its answer. After an error, the connection is of no more use.
+    /// Sends a message and waits for its answer. After an error, the connection is closed.
     pub(crate) async fn ask(&mut self, message: &Value, limit: Duration) -> Result<Answer, String> {
-        let Some(socket) = &mut self.socket else {
-            return Err("the connection is closed".to_owned());
+        let closed = || "it closed the connection".to_owned();
+        let asks = self.asks.take().ok_or_else(closed)?;
+        let (answer, answered) = oneshot::channel();
+        let ask = Ask {
+            message: Message::text(message.to_string()),
+            limit,
+            answer,
         };
         let asked = async {
-            // A server without room answers before it is asked, and closes. So its answer is read in any case.
-            let sent = socket.send(Message::text(message.to_string())).await;
-            loop {
-                let text = match socket.next().await {
-                    Some(Ok(Message::Text(text))) => text.to_string(),
-                    Some(Ok(Message::Binary(bytes))) => String::from_utf8(bytes.into())
-                        .map_err(|_| "it answered with bytes that are no text".to_owned())?,
+            asks.send(ask).await.map_err(|_| closed())?;
+            answered.await.map_err(|_| closed())?
+        };
+        let answer = timeout(limit, asked).await;
+        let late = |_| format!("it did not answer within {} ms", limit.as_millis());
+        let answer = answer.map_err(late)??;
+        self.asks = Some(asks);
+        Ok(answer)
+    }
+}
+
+/// Keeps a connection until nobody asks any more, or it breaks.
+async fn keep(
+    mut socket: Socket,
+    mut asks: mpsc::Receiver<Ask>,
+    token: Option<String>,
+    place: Arc<OwnedSemaphorePermit>,
+) {
+    // No word of a server may contain the secret that it was sent.
+    let hidden = |text: &str| match &token {
+        Some(token) => text.replace(token, "[secret token]"),
+        None => text.to_owned(),
+    };
+    let mut asked: Option<oneshot::Sender<Result<Answer, String>>> = None;
+    // A server without room says so before it is asked, and closes. Later, it must not speak unasked.
+    let mut early = None;
+    let mut is_first = true;
+    loop {
+        tokio::select! {
+            ask = asks.recv() => {
+                let Some(Ask { message, limit, answer }) = ask else {
+                    break;
+                };
+                if let Some(early) = early.take() {
+                    let unasked = Err("it sent an answer that nobody had asked for".to_owned());
+                    _ = answer.send(if is_first { early } else { unasked });
+                    break;
+                }
+                is_first = false;
+                asked = Some(answer);
+                // If the message cannot be sent, the next read says why.
+                _ = timeout(limit, socket.send(message)).await;
+            }
+            received = socket.next() => {
+                let (answer, is_end) = match received {
+                    Some(Ok(Message::Text(text))) => (read(&hidden(&text)), false),
+                    Some(Ok(Message::Binary(bytes))) => {
+                        let text = String::from_utf8_lossy(&bytes).into_owned();
+                        (read(&hidden(&text)), false)
+                    }
                     Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
                     Some(Ok(Message::Close(_))) | None => {
-                        return Err(match sent {
-                            Ok(()) => "it closed the connection".to_owned(),
-                            Err(error) => format!("it closed the connection: {error}"),
-                        });
+                        (Err("it closed the connection".to_owned()), true)
                     }
-                    Some(Err(error)) => return Err(format!("the connection broke: {error}")),
+                    Some(Err(error)) => (Err(format!("the connection broke: {error}")), true),
                 };
-                return read(&text);
+                if let Some(asked) = asked.take() {
+                    // Whoever has stopped waiting needs no answer.
+                    _ = asked.send(answer);
+                    if is_end {
+                        return;
+                    }
+                } else if is_end {
+                    // What came before the end is still there for the next message.
+                    let early = early.unwrap_or(answer);
+                    if let Some(ask) = asks.recv().await {
+                        _ = ask.answer.send(early);
+                    }
+                    return;
+                } else if early.is_none() {
+                    early = Some(answer);
+                } else {
+                    break;
+                }
             }
-        };
-        let answered = timeout(limit, asked).await;
-        answered
-            .unwrap_or_else(|_| Err(format!("it did not answer within {} ms", limit.as_millis())))
+        }
     }
+    let closing = async {
+        let close = Message::text(r#"{"type": "close"}"#);
+        socket.send(close).await?;
+        socket.close(None).await?;
+        while let Some(Ok(_)) = socket.next().await {}
+        Ok::<(), Error>(())
+    };
+    // A server that does not listen learns it from the closed connection.
+    _ = timeout(CLOSE_TIMEOUT, closing).await;
+    drop(place);
 }
 
 fn read(text: &str) -> Result<Answer, String> {
@@ -216,7 +290,7 @@ mod tests {
         assert!(bare.reward.is_none() && !bare.done && bare.observation.is_null());
         let full = r#"{"type": "error", "data": {"message": "full", "code": "CAPACITY_REACHED", "max_sessions": 1}}"#;
         assert!(
-            matches!(read(full).unwrap(), Answer::Error(refusal) if refusal.is_for_want_of_room())
+            matches!(read(full).unwrap(), Answer::Error(refusal) if refusal.is_capacity_reached())
         );
         for nonsense in ["", "[]", "{\"type\": \"mad\"}", "{\"reward\": NaN}"] {
             assert!(read(nonsense).unwrap_err().contains("none of OpenEnv's"));

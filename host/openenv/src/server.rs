@@ -8,8 +8,9 @@ use rlf_environments::error::OpenError;
 use rlf_environments::server::{EnvironmentServer, ServerStart};
 use rlf_http::{HttpClient, Request, Value as Header};
 use rlf_sandbox::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use url::Url;
 
 use crate::config::{OpenEnvConfig, TOKEN};
@@ -137,8 +138,17 @@ impl Server {
     async fn start(&self, setup: &Value, seed: u64) -> Result<ServerStart, OpenError> {
         // The semaphore is never closed.
         let place = Arc::clone(&self.places).acquire_owned().await;
-        let place = place.map_err(|error| self.unavailable(error.to_string()))?;
-        let mut options = setup.as_object().cloned().unwrap_or_default();
+        let place = Arc::new(place.map_err(|error| self.unavailable(error.to_string()))?);
+        let mut options = match setup {
+            Value::Null => Map::new(),
+            Value::Object(setup) => setup.clone(),
+            _ => {
+                return Err(OpenError::Refused {
+                    environment: self.name.clone(),
+                    reason: "its `setup` must be an object".to_owned(),
+                });
+            }
+        };
         // Libraries such as numpy take 32 bits.
         let seed = seed & u64::from(u32::MAX);
         options.entry("seed").or_insert_with(|| Value::from(seed));
@@ -148,12 +158,19 @@ impl Server {
         let (mut connection, observed) = loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let token = self.token.as_ref().map(|token| token.0.as_str());
-            let opened = Connection::open(&self.base, token, left).await;
+            let opening = Connection::open(&self.base, token, Arc::clone(&place));
+            let opened = timeout(left, opening).await.unwrap_or_else(|_| {
+                Err(format!(
+                    "{} did not answer within connect_ms = {}",
+                    self.base,
+                    self.config.connect.as_millis()
+                ))
+            });
             let mut connection = opened.map_err(|why| self.unavailable(why))?;
             let left = deadline.saturating_duration_since(Instant::now());
             match connection.ask(&reset, left).await {
                 Ok(Answer::Observation(observed)) => break (connection, observed),
-                Ok(Answer::Error(refusal)) if refusal.is_for_want_of_room() => {
+                Ok(Answer::Error(refusal)) if refusal.is_capacity_reached() => {
                     if Instant::now() + pause >= deadline {
                         let why = "it has had no room within connect_ms; lower max_sessions, or raise that of the server";
                         return Err(self.unavailable(why.to_owned()));
@@ -164,7 +181,7 @@ impl Server {
                 Ok(Answer::Error(refusal)) => {
                     return Err(OpenError::Refused {
                         environment: self.name.clone(),
-                        reason: safe(&refusal.message.chars().take(500).collect::<String>()),
+                        reason: safe(&refusal.reason().chars().take(500).collect::<String>()),
                     });
                 }
                 Ok(_) => {
@@ -174,7 +191,12 @@ impl Server {
                 Err(why) => return Err(self.unavailable(why)),
             }
         };
-        connection.hold(place);
+        if observed.done {
+            return Err(OpenError::Refused {
+                environment: self.name.clone(),
+                reason: "the episode was over at its reset".to_owned(),
+            });
+        }
         let tools = match &*self.acting {
             Acting::Action(tool) => vec![(**tool).clone()],
             Acting::Tools => {
@@ -202,7 +224,6 @@ impl Server {
             session: Box::new(session),
             messages: messages(&observed.observation),
             tools,
-            terminated: observed.done,
         })
     }
 }

@@ -97,7 +97,7 @@ impl Session {
             "invalid_args" | "tool_not_found" => {
                 CallEnd::by_model(Ended::InvalidArguments, invalid_arguments(&message))
             }
-            "execution_error" => CallEnd::by_model(Ended::Failed, format!("error: {message}")),
+            // It may be the model's mistake or the environment's own. A verdict needs a later reward.
             _ => {
                 self.failure = Some(message.clone());
                 CallEnd::by_model(Ended::Failed, format!("error: {message}"))
@@ -107,7 +107,7 @@ impl Session {
 
     /// The end of a step that the server refused.
     fn refused(&mut self, refusal: &Refusal) -> ServerStep {
-        let message = brief(&refusal.message);
+        let message = brief(&refusal.reason());
         let end = match refusal.code.as_str() {
             "VALIDATION_ERROR" => {
                 CallEnd::by_model(Ended::InvalidArguments, invalid_arguments(&message))
@@ -141,14 +141,16 @@ impl Session {
                 reason: "the environment gave no reward".to_owned(),
             });
         };
-        if !(least..=most).contains(&reward) {
+        // Sums of rewards are inexact.
+        let slack = 1e-9 * (most - least);
+        if !(least - slack..=most + slack).contains(&reward) {
             return Err(SessionError::Contract(format!(
                 "the reward {reward} is outside of `reward_range`, which is {least} to {most}"
             )));
         }
         Ok(Verdict {
-            success: reward >= self.config.success_reward.unwrap_or(most),
-            score: (reward - least) / (most - least),
+            success: reward + slack >= self.config.success_reward.unwrap_or(most),
+            score: ((reward - least) / (most - least)).clamp(0.0, 1.0),
             reason: format!("the environment's reward is {reward}"),
         })
     }
@@ -167,7 +169,7 @@ impl ServerSession for Session {
                 Ok(Answer::State(state)) => Ok(state),
                 Ok(Answer::Error(refusal)) => Err(SessionError::Lost(format!(
                     "it does not tell its state: {}",
-                    brief(&refusal.message)
+                    brief(&refusal.reason())
                 ))),
                 Ok(_) => Err(SessionError::Lost(
                     "it answered the question for its state with something else".to_owned(),

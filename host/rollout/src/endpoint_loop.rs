@@ -145,7 +145,8 @@ impl Player for EndpointPlayer {
             let asked = self.ask(chat.messages(), episode.tools(), sampling).await;
             let answer = match asked {
                 Ok(answer) => answer,
-                Err(error) if error.meets_every_question() => {
+                // A model that has answered before is there, and so is its key.
+                Err(error) if error.meets_every_question() && self.spent().answers == 0 => {
                     return Err(RolloutError::Endpoint { source: error });
                 }
                 Err(error) => {

@@ -399,7 +399,7 @@ impl RunParts {
         Ok((self.engine(player), generator))
     }
 
-    /// The engine with another player of trajectories than the policy.
+    /// The engine in which `player` plays the trajectories.
     pub fn engine(&self, player: Arc<dyn Player>) -> Arc<RolloutEngine> {
         Arc::new(RolloutEngine {
             context: self.episode_context(),

@@ -58,6 +58,7 @@ pub(crate) struct Metrics {
 }
 
 /// Raises a gauge until it is dropped.
+#[derive(Debug)]
 pub(crate) struct GaugeGuard(Gauge);
 
 impl GaugeGuard {

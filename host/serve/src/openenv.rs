@@ -18,11 +18,11 @@ mod socket;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 use http::StatusCode;
 use rlf_plugins::manifest::PluginKind;
 use serde::Deserialize;
@@ -30,7 +30,7 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::{Refusal, json};
 use crate::body::Body;
-use crate::service::Service;
+use crate::service::{ConnectionPlace, Service};
 use crate::tools::not_served;
 use episode::Episode;
 use protocol::{Code, Fault, action_schema, observation_schema, state_schema};
@@ -59,23 +59,30 @@ struct StepRequest {
 async fn session(
     State(service): State<Arc<Service>>,
     Path(environment): Path<String>,
+    Extension(place): Extension<ConnectionPlace>,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, Refusal> {
-    open_socket(service, environment, upgrade, socket::serve_session)
+    open_socket(
+        service,
+        environment,
+        (upgrade, place),
+        socket::serve_session,
+    )
 }
 
 async fn tools_session(
     State(service): State<Arc<Service>>,
     Path(environment): Path<String>,
+    Extension(place): Extension<ConnectionPlace>,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, Refusal> {
-    open_socket(service, environment, upgrade, socket::serve_rpc)
+    open_socket(service, environment, (upgrade, place), socket::serve_rpc)
 }
 
 fn open_socket<F>(
     service: Arc<Service>,
     environment: String,
-    upgrade: WebSocketUpgrade,
+    (upgrade, place): (WebSocketUpgrade, ConnectionPlace),
     serve: impl FnOnce(axum::extract::ws::WebSocket, Episode) -> F + Send + 'static,
 ) -> Result<Response, Refusal>
 where
@@ -85,14 +92,11 @@ where
     let upgrade = upgrade
         .max_message_size(MAX_MESSAGE_BYTES)
         .max_frame_size(MAX_MESSAGE_BYTES);
-    Ok(upgrade.on_upgrade(move |socket| {
-        // Keeps the service from ending before the session.
-        let held = service.sockets.token();
-        let served = serve(socket, Episode::new(service, environment));
-        async move {
-            served.await;
-            drop(held);
-        }
+    // Keeps the service from ending before the session.
+    let open = service.sockets.token();
+    Ok(upgrade.on_upgrade(move |socket| async move {
+        serve(socket, Episode::new(service, environment)).await;
+        drop((open, place));
     }))
 }
 

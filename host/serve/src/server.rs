@@ -19,6 +19,7 @@ use crate::config::ServeConfig;
 use crate::connection;
 use crate::error::ServeError;
 use crate::routes::{self, LocalAddress};
+use crate::service::ConnectionPlace;
 use crate::service::{Offer, Service, ids};
 
 /// Maximum size of a request's head, in bytes. Larger heads are answered with 431.
@@ -116,17 +117,21 @@ impl Server {
                 };
                 keep_from_hanging(&stream, service.config.client);
                 let router = router.clone();
+                // A WebSocket goes on when HTTP's part of the connection has ended.
+                let held = ConnectionPlace(Arc::new((place, service.metrics.connects())));
+                let place = held.clone();
                 let handler = service_fn(move |mut request: Request<Incoming>| {
-                    request.extensions_mut().insert(LocalAddress { local });
+                    let extensions = request.extensions_mut();
+                    extensions.insert(LocalAddress { local });
+                    extensions.insert(place.clone());
                     router.call(request)
                 });
-                let open = service.metrics.connects();
                 let served = connection::serve(stream, protocol.clone(), handler, asked.clone());
                 tokio::spawn(async move {
                     if let Err(error) = served.await {
                         tracing::debug!(%error, "a connection ended");
                     }
-                    drop((open, place));
+                    drop(held);
                 });
             }
         };

@@ -1,6 +1,7 @@
 //! The state that all requests of one service share.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use crate::answer::Refusal;
 use crate::config::{BODY_UNIT, ServeConfig};
 use crate::error::ServeError;
 use crate::exposure::Exposure;
-use crate::metrics::Metrics;
+use crate::metrics::{GaugeGuard, Metrics};
 use crate::protocol::LANGUAGES;
 use crate::queue::{Backlog, BacklogShare, Queue, WaitBudget};
 use crate::sessions::Sessions;
@@ -62,6 +63,13 @@ pub(crate) struct Service {
     epoch: u32,
     requests: AtomicU64,
 }
+
+/// A place among the connections, given back when nobody holds it any more.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionPlace(
+    #[expect(dead_code, reason = "held for its drop")]
+    pub(crate)  Arc<(OwnedSemaphorePermit, GaugeGuard)>,
+);
 
 /// A place for a long run, given back when it is dropped.
 #[derive(Debug)]

@@ -77,11 +77,11 @@ fn measure(options: &Eval) -> anyhow::Result<ExitCode> {
     let measurement = super::runtime()?
         .block_on(measuring)
         .map_err(with_options)?;
-    if let Some(reason) = &measurement.excluded {
-        warn(&format!(
-            "{} of the trajectories were excluded, the first because: {reason}",
-            percent(Some(measurement.evaluation.excluded))
-        ));
+    if measurement.evaluation.excluded > 0.0 {
+        let share = percent(Some(measurement.evaluation.excluded));
+        let why = measurement.excluded.as_ref();
+        let why = why.map_or_else(String::new, |why| format!(", the first because: {why}"));
+        warn(&format!("{share} of the trajectories were excluded{why}"));
     }
     let endpoint = measured.endpoint().config();
     let (url, model) = (endpoint.base(), &endpoint.model);
@@ -100,8 +100,15 @@ fn measure(options: &Eval) -> anyhow::Result<ExitCode> {
 
 /// Sets the keys of `[endpoint]` that the options give.
 fn choose(endpoint: &mut EndpointConfig, options: &MeasuredModel) {
-    if let Some(url) = &options.endpoint {
+    if let Some(url) = options
+        .endpoint
+        .as_ref()
+        .filter(|url| **url != endpoint.url)
+    {
         endpoint.url.clone_from(url);
+        // The key in the file is for another endpoint.
+        endpoint.key_env = None;
+        endpoint.key_file = None;
     }
     if let Some(model) = &options.model {
         endpoint.model.clone_from(model);

@@ -126,14 +126,26 @@ async fn session(
             .await?;
         return Ok(socket.close(None).await?);
     }
+    let mut pongs = 0;
     while let Some(received) = socket.next().await {
-        let Message::Text(text) = received? else {
-            continue;
+        let text = match received? {
+            Message::Text(text) => text,
+            Message::Pong(_) => {
+                pongs += 1;
+                continue;
+            }
+            _ => continue,
         };
         let message: Value = serde_json::from_str(&text)?;
         let kind = message["type"].as_str().unwrap_or_default();
         let reply = match (kind, environment) {
             ("reset", "refuses") => error("VALIDATION_ERROR", "no such level"),
+            ("reset", "pings") => {
+                let begun = observation(json!({}), Value::Null, false);
+                socket.send(begun).await?;
+                Message::Ping("are you there?".into())
+            }
+            ("step", "pings") => observation(json!({"pongs": pongs > 0}), Value::Null, false),
             ("reset", _) => {
                 let seen = json!({"hint": "from 0 to 9", "seed": message["data"]["seed"], "metadata": {"secret": 7}});
                 observation(seen, Value::Null, false)

@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 /// The result of a call that the episode has not read, because the turn was cut before it.
 const NOT_READ: &str = "Error: the turn was too long, so this call was not made.";
 
+/// The text of a turn without words and calls. Some endpoints refuse an empty one.
+const NOTHING: &str = "(nothing)";
+
 /// The conversation of one trajectory.
 #[derive(Debug, Default)]
 pub(super) struct Chat {
@@ -69,7 +72,10 @@ impl Chat {
         }
     }
 
-    fn push_turn(&mut self, text: String, mut calls: Vec<ChatCall>) {
+    fn push_turn(&mut self, mut text: String, mut calls: Vec<ChatCall>) {
+        if text.is_empty() && calls.is_empty() {
+            NOTHING.clone_into(&mut text);
+        }
         let number = self.messages.len();
         for (place, call) in calls.iter_mut().enumerate() {
             if call.id.is_empty() {

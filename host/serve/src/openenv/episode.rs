@@ -35,7 +35,7 @@ struct Open {
     /// The reference of the task, with which the environment judges the episode.
     reference: Value,
     steps: u32,
-    /// True after the client's answer.
+    /// True after the verdict.
     is_answered: bool,
 }
 
@@ -148,6 +148,11 @@ impl Episode {
         Ok(open.map(|open| open.name).unwrap_or_default())
     }
 
+    /// The name of the session, if one is open.
+    pub(super) fn open_name(&self) -> Option<&str> {
+        self.open.as_ref().map(|open| open.name.as_str())
+    }
+
     /// The name of the session; it begins here if there was no reset.
     pub(super) async fn name(&mut self) -> Result<String, Fault> {
         Ok(self.opened().await?.name.clone())
@@ -184,7 +189,7 @@ impl Episode {
                     call(&mut session, &open.name, open.steps, &tool_name, arguments).await;
                 (called.observation, called.reward)
             }
-            Action::Say { text } if !open.is_answered => {
+            Action::Say { text } if !open.is_answered && !session.is_terminated() => {
                 let context = context(&open.name, open.steps);
                 let (reply, feedback) = session.say(&text, &context).await?;
                 let reply = match reply {
@@ -212,6 +217,7 @@ impl Episode {
         if session.is_terminated() && !open.is_answered && !open.reference.is_null() {
             let verdict = session.verify(None, &open.reference).await;
             reward = Some(verdict?.score);
+            open.is_answered = true;
         }
         Ok(Observed {
             observation,

@@ -110,7 +110,7 @@ async fn result(
         "openenv/session/close" => {
             let missing = "Invalid params - 'session_id' is required";
             let name = named.ok_or_else(|| Failed::new(INVALID_PARAMS, missing))?;
-            if is_session && episode.name().await? == name {
+            if episode.open_name() == Some(name) {
                 let what = "a WebSocket's own session ends with the WebSocket";
                 return Err(Failed::new(INVALID_REQUEST, what));
             }
@@ -140,15 +140,22 @@ async fn result(
                     return Err(Failed::new(INVALID_PARAMS, what));
                 }
             };
-            let session = session(episode, named, is_session).await?;
-            let service = Arc::clone(&episode.service);
-            let mut session = locked(&service, &session).await?;
-            let mut wait = service.wait();
-            let place = service.call_place(&mut wait).await;
-            let _place = place.map_err(|refusal| Failed::new(INTERNAL_ERROR, refusal.reason()))?;
-            let mut called = call(&mut session, "mcp", 0, tool, arguments)
-                .await
-                .observation;
+            let mut called = if let Some(name) = named.filter(|_| !is_session) {
+                let service = &episode.service;
+                let session = service.sessions.get(name).map_err(|_| unknown_session())?;
+                let mut session = locked(service, &session).await?;
+                let mut wait = service.wait();
+                let place = service.call_place(&mut wait).await;
+                let _place =
+                    place.map_err(|refusal| Failed::new(INTERNAL_ERROR, refusal.reason()))?;
+                call(&mut session, name, 0, tool, arguments)
+                    .await
+                    .observation
+            } else {
+                let action =
+                    json!({"type": "call_tool", "tool_name": tool, "arguments": arguments});
+                episode.step(action).await?.observation
+            };
             match called.get("error") {
                 Some(Value::Object(error)) => {
                     let message = error.get("message").and_then(Value::as_str);

@@ -1,11 +1,10 @@
 //! A client's WebSocket. It is one session, from the first message to the last.
 
-use std::collections::VecDeque;
 use std::pin::pin;
 
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
 use serde::Serialize;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::episode::Episode;
 use super::protocol::{ClientMessage, Code, ServerMessage, read_message};
@@ -13,10 +12,7 @@ use super::rpc;
 use crate::service::Service;
 
 /// Maximum size of a message, in bytes. A larger one ends the session.
-pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
-/// Maximum number of messages that a client may send before it has read the answer to an earlier one.
-const MAX_WAITING: usize = 16;
-
+pub(super) const MAX_MESSAGE_BYTES: usize = 1 << 20;
 /// Serves OpenEnv's own messages.
 pub(super) async fn serve_session(socket: WebSocket, mut episode: Episode) {
     let service = episode.service.clone();
@@ -72,8 +68,8 @@ async fn answer(episode: &mut Episode, text: &str) -> Option<ServerMessage> {
 struct Client<'a> {
     socket: WebSocket,
     service: &'a Service,
-    /// Messages that came while an earlier one was being answered.
-    waiting: VecDeque<Utf8Bytes>,
+    /// A message that came while an earlier one was being answered. No client may send two.
+    waiting: Option<Utf8Bytes>,
 }
 
 /// What came from a client.
@@ -90,7 +86,7 @@ impl<'a> Client<'a> {
         Self {
             socket,
             service,
-            waiting: VecDeque::new(),
+            waiting: None,
         }
     }
 
@@ -107,13 +103,14 @@ impl<'a> Client<'a> {
 
     /// The next message. `None` if the client has left, sent nothing for `serve.session_ms`, or the service stops.
     async fn next(&mut self) -> Option<Utf8Bytes> {
-        if let Some(text) = self.waiting.pop_front() {
-            return Some(text);
+        let service = self.service;
+        if let Some(text) = self.waiting.take() {
+            return (!service.is_stopping()).then_some(text);
         }
+        let deadline = Instant::now() + service.config.session;
         loop {
-            let service = self.service;
             let received = tokio::select! {
-                received = timeout(service.config.session, self.receive()) => received.ok()?,
+                received = timeout_at(deadline, self.receive()) => received.ok()?,
                 () = service.stopped.cancelled() => return None,
             };
             match received {
@@ -131,9 +128,7 @@ impl<'a> Client<'a> {
             tokio::select! {
                 answer = &mut answer => return Some(answer),
                 received = self.receive() => match received {
-                    Received::Text(text) if self.waiting.len() < MAX_WAITING => {
-                        self.waiting.push_back(text);
-                    }
+                    Received::Text(text) if self.waiting.is_none() => self.waiting = Some(text),
                     Received::Nothing => {}
                     Received::Text(_) | Received::Left => return None,
                 },
