@@ -95,7 +95,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Completion, AnswerError> {
         .find(|error| !error.is_null());
     if error.is_some() || choice.as_ref().is_some_and(has_failed) {
         let error = error.unwrap_or(&Value::Null);
-        let message = error.get("message").and_then(Value::as_str);
+        let message = (error.as_str()).or_else(|| error.get("message")?.as_str());
         let message = message.map_or_else(|| error.to_string(), str::to_owned);
         return Err(AnswerError::Failed(beginning(message.as_bytes())));
     }

@@ -74,7 +74,11 @@ async fn an_answer_that_is_no_completion_is_an_error_that_shows_it() {
     for (body, shown) in [
         ("<html>Sign in</html>", "<html>Sign in</html>"),
         (r#"{"choices": []}"#, "no choices"),
-        (r#"{"error": "no such model"}"#, "no choices"),
+        (r#"{"error": "no such model"}"#, "failed: no such model"),
+        (
+            r#"{"choices": [{"message": {"content": ""}, "finish_reason": "error", "error": {"message": "502"}}]}"#,
+            "failed: 502",
+        ),
         (
             r#"{"choices": [{"text": "old"}]}"#,
             "missing field `message`",
