@@ -97,7 +97,7 @@ pub(crate) struct Refusal {
     /// Its kind.
     #[serde(default)]
     pub(crate) code: String,
-    /// What is wrong with a message, in pydantic's form.
+    /// The mistakes in a message, in pydantic's form.
     #[serde(default)]
     errors: Vec<Value>,
 }

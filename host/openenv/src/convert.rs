@@ -110,7 +110,7 @@ pub(crate) fn messages(observation: &Value) -> Vec<Message> {
     }
 }
 
-/// What a model sees of an observation: all of it, except keys without a value, and metadata.
+/// The part of an observation that a model sees: all of it, except keys without a value, and metadata.
 fn shown(observation: &Value) -> Value {
     match observation {
         Value::Object(members) => {

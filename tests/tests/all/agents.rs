@@ -101,7 +101,7 @@ def call(message):
         yield {"role": "tool", "tool_call_id": made["id"], "content": done["result"]["content"][0]["text"]}
 "#;
 
-/// What MCP refuses, before and after the end of the trajectory.
+/// The calls that MCP refuses, before and after the end of the trajectory.
 const MCP_REFUSALS: &str = r#"
 name = task["tools"][0]["function"]["name"]
 refusals = [mcp("tools/call", name="rm"), mcp("tools/call", name=name, _meta={"rlf-host/call-id": "call_9_9_9"})]

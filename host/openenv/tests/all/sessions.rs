@@ -1,4 +1,4 @@
-//! What a session gives, and what becomes of it when its server breaks.
+//! Sessions on a server: their tools, rewards and verdicts, and their end when the server breaks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

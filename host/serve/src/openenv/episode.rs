@@ -294,7 +294,7 @@ pub(super) async fn call(
     }
 }
 
-/// What a call says, as text.
+/// The text of a call's outcome.
 fn said(outcome: &CallOutcome) -> String {
     match &outcome.observation {
         Some(observation) => plain_text(&observation.content),

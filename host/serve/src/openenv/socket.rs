@@ -72,7 +72,7 @@ struct Client<'a> {
     waiting: Option<Utf8Bytes>,
 }
 
-/// What came from a client.
+/// A message of a client, or its departure.
 enum Received {
     Text(Utf8Bytes),
     /// Nothing to answer; the library answers pings.
