@@ -1,8 +1,8 @@
 //! Environments behind a URL that speak OpenEnv, as environments of a run.
 //!
 //! Such an environment is a thing on another machine: it can hang, die, and answer nonsense, and nothing that it did can
-//! be undone. So every wait has a deadline and every answer a limit. A trajectory whose session breaks is excluded, and not
-//! scored.
+//! be undone. So every wait has a deadline and every answer a limit. A trajectory whose session breaks is excluded,
+//! and not scored.
 //!
 //! The crate must not know tasks, rewards, or how trajectories are generated. To `rlf-environments` it is one more
 //! [`EnvironmentServer`](rlf_environments::server::EnvironmentServer).
