@@ -15,7 +15,7 @@
 //! | a trajectory's session | [`session`] |
 //! | the actions in a session of a plugin, and of a server | `plugin_session`, `served_session` |
 //! | environments on servers outside of the sandbox | [`server`] |
-//! | the tools that a session offers | `offered` |
+//! | the tools that a session offers, and the check of a call | `offered` |
 //! | the reasons why a session did not do as it was asked | [`error`] |
 //! | one session with or without an instance; it takes and restores snapshots | `slot` |
 //! | the limit on sessions that have an instance | [`pool`] |

@@ -9,19 +9,18 @@ use rlf_dialogue::episode::Reply;
 use rlf_dialogue::message::{Content, Message};
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{EnvironmentFeedback, Verdict};
-use rlf_plugins::arguments::canonical_json;
 use rlf_plugins::bindings::{environment, types};
 use rlf_plugins::counters::CallCounters;
 use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::offered_tools::LoadedTool;
-use rlf_plugins::outcome::{CallEnd, bytes, invalid_arguments};
+use rlf_plugins::outcome::CallEnd;
 use rlf_plugins::seed;
 use rlf_plugins::turn::TurnContext;
 use serde_json::Value;
 
 use crate::contract::{message_from_guest, verdict_from_guest};
 use crate::error::{OfferError, SessionError};
-use crate::offered::{check_step, loaded_again, offered};
+use crate::offered::{accepted, check_step, loaded_again, offered};
 use crate::pool::SessionPool;
 use crate::request::Time;
 use crate::slot::{Action, Opened, Slot};
@@ -138,32 +137,12 @@ impl PluginSession {
 
     async fn run(&mut self, call: &ToolCall, context: &TurnContext) -> (CallEnd, Option<f64>) {
         let nothing = |end| (end, None);
-        if self.terminated {
-            let text = "error: the episode is over; this call was not made";
-            return nothing(CallEnd::by_model(Ended::Denied, text));
-        }
-        let Some(tool) = self
-            .tools
-            .iter()
-            .find(|tool| tool.definition.name == call.name)
-        else {
-            let text = format!("error: there is no tool {:?} now", call.name);
-            return nothing(CallEnd::by_model(Ended::InvalidArguments, text));
-        };
         let limits = &self.slot.plugin.grants().limits;
-        let arguments = canonical_json(&call.arguments);
-        if arguments.len() as u64 > limits.arguments_bytes {
-            let text = invalid_arguments(&format!(
-                "they have {} bytes; at most {} are allowed",
-                arguments.len(),
-                bytes(limits.arguments_bytes)
-            ));
-            return nothing(CallEnd::by_model(Ended::InvalidArguments, text));
-        }
-        if let Err(error) = tool.check(&call.arguments) {
-            let text = invalid_arguments(&error.to_string());
-            return nothing(CallEnd::by_model(Ended::InvalidArguments, text));
-        }
+        let checked = accepted(call, &self.tools, self.terminated, limits.arguments_bytes);
+        let (tool, arguments) = match checked {
+            Ok(checked) => checked,
+            Err(end) => return nothing(end),
+        };
         let (name, most) = (tool.own_name.clone(), limits.result_bytes);
         // As the model wrote them, because an environment in Python may see the order of keys.
         let arguments_as_written = call.arguments.to_string();

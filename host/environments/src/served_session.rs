@@ -9,9 +9,10 @@ use rlf_dialogue::trajectory::Verdict;
 use rlf_plugins::arguments::canonical_json;
 use rlf_plugins::counters::CallCounters;
 use rlf_plugins::offered_tools::LoadedTool;
-use rlf_plugins::outcome::{CallEnd, bytes, invalid_arguments};
+use rlf_plugins::outcome::CallEnd;
 
 use crate::error::SessionError;
+use crate::offered::accepted;
 use crate::server::{EnvironmentServer, ServerSession, ServerStart, ServerStep};
 
 /// One trajectory's session on a server. Dropping it closes it.
@@ -84,27 +85,11 @@ impl ServedSession {
             let end = CallEnd::by_infrastructure(Ended::Unavailable, why.clone());
             return (end, None);
         }
-        let refused = |ended, text: &str| (CallEnd::by_model(ended, text), None);
-        if self.terminated {
-            let text = "error: the episode is over; this call was not made";
-            return refused(Ended::Denied, text);
-        }
-        let find = |tool: &&LoadedTool| tool.definition.name == call.name;
-        let Some(tool) = self.tools.iter().find(find) else {
-            let text = format!("error: there is no tool {:?} now", call.name);
-            return refused(Ended::InvalidArguments, &text);
-        };
-        let size = canonical_json(&call.arguments).len() as u64;
         let most = self.server.arguments_bytes();
-        if size > most {
-            let most = bytes(most);
-            let what = format!("they have {size} bytes; at most {most} are allowed");
-            return refused(Ended::InvalidArguments, &invalid_arguments(&what));
-        }
-        if let Err(error) = tool.check(&call.arguments) {
-            let text = invalid_arguments(&error.to_string());
-            return refused(Ended::InvalidArguments, &text);
-        }
+        let tool = match accepted(call, &self.tools, self.terminated, most) {
+            Ok((tool, _)) => tool,
+            Err(end) => return (end, None),
+        };
         let ServerStep {
             end,
             reward,

@@ -65,6 +65,11 @@ impl EnvironmentSession {
         (of_plugin.into_iter().flatten()).chain(of_server.into_iter().flatten())
     }
 
+    /// True if the session is on a server.
+    pub fn is_on_server(&self) -> bool {
+        matches!(self.0, Place::Server(_))
+    }
+
     /// True if the tools have changed since this was last asked.
     pub fn take_tools_changed(&mut self) -> bool {
         match &mut self.0 {

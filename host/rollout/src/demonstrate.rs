@@ -52,12 +52,11 @@ pub fn demonstrate<'a>(
             task: task.id.clone(),
             what,
         };
-        let opened = TaskEnvironment::open(&engine.context, task, Split::Train, &id).await;
-        let mut environment = opened.map_err(|error| match error {
+        let entered = TaskEnvironment::enter(&engine.context, task, Split::Train, &id).await;
+        let (mut environment, mut episode) = entered.map_err(|error| match error {
             SetupError::Excluded(why) => wrong(why),
             SetupError::Rollout(error) => error,
         })?;
-        let mut episode = environment.begin(task, id.clone())?;
         let mut observations = Vec::new();
         let mut turn = 0;
         while !matches!(episode.next_input(), NextInput::Finished) {

@@ -27,7 +27,7 @@ use crate::context::EpisodeContext;
 use crate::error::RolloutError;
 use crate::player::Player;
 use crate::settings::{RolloutSettings, TrajectoryIndex};
-use crate::task_environment::{SetupError, TaskEnvironment, excluded_trajectory};
+use crate::task_environment::TaskEnvironment;
 
 /// Plays trajectories with a model behind an endpoint. Of the sampling parameters, only the temperature is sent.
 pub struct EndpointPlayer {
@@ -120,13 +120,11 @@ impl Player for EndpointPlayer {
         index: TrajectoryIndex,
     ) -> Result<Trajectory, RolloutError> {
         let id = settings.trajectory_id(&task, index);
-        let opened = TaskEnvironment::open(context, &task, settings.split, &id).await;
-        let mut environment = match opened {
-            Ok(environment) => environment,
-            Err(SetupError::Excluded(why)) => return Ok(excluded_trajectory(id, &task, why)),
-            Err(SetupError::Rollout(error)) => return Err(error),
+        let entered = TaskEnvironment::enter(context, &task, settings.split, &id).await;
+        let (mut environment, mut episode) = match entered {
+            Ok(entered) => entered,
+            Err(error) => return error.into_trajectory(id, &task),
         };
-        let mut episode = environment.begin(&task, id.clone())?;
         let mut chat = Chat::default();
         let mut turn = 0_u32;
         loop {

@@ -14,7 +14,7 @@ use crate::error::RolloutError;
 use crate::generate::{GenerateRequest, Generated, Generator, OpenSequence};
 use crate::player::Player;
 use crate::settings::{RolloutSettings, TrajectoryIndex};
-use crate::task_environment::{SetupError, TaskEnvironment, excluded_trajectory};
+use crate::task_environment::TaskEnvironment;
 
 /// Plays trajectories in our own loop, with turns from a generator.
 pub struct PolicyPlayer {
@@ -38,13 +38,11 @@ impl Player for PolicyPlayer {
         index: TrajectoryIndex,
     ) -> Result<Trajectory, RolloutError> {
         let id = settings.trajectory_id(&task, index);
-        let opened = TaskEnvironment::open(context, &task, settings.split, &id).await;
-        let mut environment = match opened {
-            Ok(environment) => environment,
-            Err(SetupError::Excluded(why)) => return Ok(excluded_trajectory(id, &task, why)),
-            Err(SetupError::Rollout(error)) => return Err(error),
+        let entered = TaskEnvironment::enter(context, &task, settings.split, &id).await;
+        let (mut environment, mut episode) = match entered {
+            Ok(entered) => entered,
+            Err(error) => return error.into_trajectory(id, &task),
         };
-        let mut episode = environment.begin(&task, id.clone())?;
         let mut sequence = OpenSequence::new(&self.generator);
         let mut sampled = 0;
         let mut turn = 0;

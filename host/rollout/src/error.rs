@@ -50,6 +50,14 @@ pub enum RolloutError {
         /// The tool's name.
         tool: String,
     },
+    /// The task asks for tools that its environment does not offer.
+    #[error("task {task}: {what}")]
+    MissingTools {
+        /// The task's id.
+        task: String,
+        /// The tools that it asks for, and those that there are.
+        what: String,
+    },
     /// The task's user is played by a model, and the trajectory would be led by an agent.
     #[error(
         "task {task}: a model plays its user, and [agent] leads the trajectory; leave out one of them"

@@ -21,7 +21,7 @@ pub struct RolloutSettings {
 
 impl RolloutSettings {
     /// The id of a trajectory, which is unique within a run.
-    pub fn trajectory_id(&self, task: &Task, index: TrajectoryIndex) -> String {
+    pub(crate) fn trajectory_id(&self, task: &Task, index: TrajectoryIndex) -> String {
         let sample = if self.sampler.params().is_greedy() {
             "greedy".to_owned()
         } else {

@@ -31,26 +31,14 @@ pub fn rehearse<'a>(
 ) -> BoxFuture<'a, Result<(), RolloutError>> {
     Box::pin(async move {
         let id = format!("rehearsal/{}", task.id);
-        let wrong = |why| RolloutError::Rehearsal {
-            task: task.id.clone(),
-            why,
-        };
-        let opened = TaskEnvironment::open_without_user(context, task, split, &id).await;
+        let opened = TaskEnvironment::open(context, task, split, &id).await;
         let mut environment = opened.map_err(|error| match error {
-            SetupError::Excluded(why) => wrong(why),
+            SetupError::Excluded(why) => RolloutError::Rehearsal {
+                task: task.id.clone(),
+                why,
+            },
             SetupError::Rollout(error) => error,
         })?;
-        if let (Some(wanted), Some(session)) = (&task.tools, &environment.session)
-            && !wanted.is_empty()
-            && environment.tools()?.is_empty()
-        {
-            let own: Vec<&str> = session.tools().map(|tool| &*tool.name).collect();
-            return Err(wrong(format!(
-                "its `tools` are {}, and there is none of these; its environment has {}",
-                wanted.join(", "),
-                own.join(", ")
-            )));
-        }
         if let Some(conversation) = &environment.conversation
             && conversation.waits_for_user()
         {
@@ -75,6 +63,20 @@ impl<E: Into<RolloutError>> From<E> for SetupError {
     }
 }
 
+impl SetupError {
+    /// The excluded trajectory of the task, unless the error ends the rollout.
+    pub(crate) fn into_trajectory(
+        self,
+        id: String,
+        task: &Arc<Task>,
+    ) -> Result<Trajectory, RolloutError> {
+        match self {
+            Self::Excluded(why) => Ok(excluded_trajectory(id, task, why)),
+            Self::Rollout(error) => Err(error),
+        }
+    }
+}
+
 /// The surroundings of one trajectory: environment session, tools, and what was said before the model's first turn.
 pub(crate) struct TaskEnvironment {
     context: EpisodeContext,
@@ -91,20 +93,39 @@ pub(crate) struct TaskEnvironment {
 }
 
 impl TaskEnvironment {
-    /// Opens the task's environment. If the prompt has no message of a user yet, the simulated user speaks first.
-    pub(crate) async fn open(
+    /// Opens the task's environment and begins the episode in it. If the prompt has no message of a user yet, the
+    /// simulated user speaks first.
+    pub(crate) async fn enter(
         context: &EpisodeContext,
         task: &Task,
         split: Split,
         trajectory: &str,
-    ) -> Result<Self, SetupError> {
-        let mut environment = Self::open_without_user(context, task, split, trajectory).await?;
-        environment.let_user_begin(task, trajectory).await?;
-        Ok(environment)
+    ) -> Result<(Self, Episode), SetupError> {
+        let mut environment = Self::open(context, task, split, trajectory).await?;
+        let user_began = environment.let_user_begin().await?;
+        let begun = environment.begin(task, trajectory.to_owned());
+        let session = environment.session.as_ref();
+        let is_on_server = session.is_some_and(EnvironmentSession::is_on_server);
+        let episode = begun.map_err(|error| match (error, &task.environment) {
+            // The policy must not be scored for a user who says too much.
+            (RolloutError::Dialogue(error @ DialogueError::PromptTooLong { .. }), _)
+                if user_began =>
+            {
+                SetupError::Excluded(format!(
+                    "what the simulated user said first does not fit: {error}"
+                ))
+            }
+            // A server may begin a task in another way than at the rehearsal.
+            (error, Some(name)) if is_on_server => SetupError::Excluded(format!(
+                "the server of environment `{name}` gave what the task cannot use: {error}"
+            )),
+            (error, _) => error.into(),
+        })?;
+        Ok((environment, episode))
     }
 
-    /// Like [`TaskEnvironment::open`], but does not ask the simulated user.
-    async fn open_without_user(
+    /// Opens the task's environment. A simulated user has not spoken yet.
+    async fn open(
         context: &EpisodeContext,
         task: &Task,
         split: Split,
@@ -134,7 +155,6 @@ impl TaskEnvironment {
             prompt: Vec::new(),
             conversation,
         };
-        environment.plugin_tools = environment.tools_of_plugins(task)?;
         environment.prompt = environment.prompt_of(task);
         if let Some(conversation) = &mut environment.conversation {
             conversation.read(&environment.prompt, context.dialogue.protocol().spec());
@@ -158,13 +178,13 @@ impl TaskEnvironment {
         prompt
     }
 
-    /// Appends the user's first message to the prompt, if it has no message of a user yet.
-    async fn let_user_begin(&mut self, task: &Task, trajectory: &str) -> Result<(), SetupError> {
+    /// Appends the user's first message to the prompt, if it has no message of a user yet. Returns whether it did.
+    async fn let_user_begin(&mut self) -> Result<bool, SetupError> {
         let Some(conversation) = &mut self.conversation else {
-            return Ok(());
+            return Ok(false);
         };
         if !conversation.waits_for_user() {
-            return Ok(());
+            return Ok(false);
         }
         let text = match conversation.user_turn().await {
             Ok(UserTurn::Says(text)) => text,
@@ -175,16 +195,7 @@ impl TaskEnvironment {
             Err(error) => return Err(SetupError::Excluded(error.to_string())),
         };
         self.prompt.push(Message::text(Role::User, text));
-        // The policy must not be scored for a user who says too much.
-        match self.begin(task, trajectory.to_owned()) {
-            Err(RolloutError::Dialogue(error @ DialogueError::PromptTooLong { .. })) => {
-                Err(SetupError::Excluded(format!(
-                    "what the simulated user said first does not fit: {error}"
-                )))
-            }
-            Err(error) => Err(error.into()),
-            Ok(_) => Ok(()),
-        }
+        Ok(true)
     }
 
     /// The plugins' tools that the task names. A task without an environment that names none gets all of them.
@@ -214,6 +225,34 @@ impl TaskEnvironment {
         Ok(manager.definitions(Some(&others))?)
     }
 
+    /// Fails if the task asks for tools and none is on offer. A server must offer each of them, because it cannot add
+    /// tools later.
+    fn check_wanted(&self, offered: &[ToolDefinition]) -> Result<(), RolloutError> {
+        let (Some(wanted), Some(session)) = (&self.wanted, &self.session) else {
+            return Ok(());
+        };
+        let own: Vec<&str> = session.tools().map(|tool| &*tool.name).collect();
+        let is_missing =
+            |name: &&String| !own.contains(&name.as_str()) && !self.context.tools.has(name);
+        let missing = if offered.is_empty() && !wanted.is_empty() {
+            "none of these".to_owned()
+        } else if let Some(name) = wanted.iter().find(is_missing)
+            && session.is_on_server()
+        {
+            format!("no `{name}`")
+        } else {
+            return Ok(());
+        };
+        Err(RolloutError::MissingTools {
+            task: self.task.clone(),
+            what: format!(
+                "its `tools` are {}, and there is {missing}; its environment has {}",
+                wanted.join(", "),
+                own.join(", ")
+            ),
+        })
+    }
+
     /// The tools on offer now, as the model sees them.
     pub(crate) fn tools(&self) -> Result<Vec<ToolDefinition>, RolloutError> {
         let is_wanted = |tool: &&ToolDefinition| {
@@ -229,13 +268,16 @@ impl TaskEnvironment {
         Ok(self.view.apply(all, &self.task)?)
     }
 
-    /// Begins the episode with the messages of the prompt.
-    pub(crate) fn begin(&self, task: &Task, id: String) -> Result<Episode, RolloutError> {
+    /// Begins the episode with the messages of the prompt and the tools on offer.
+    fn begin(&mut self, task: &Task, id: String) -> Result<Episode, RolloutError> {
+        self.plugin_tools = self.tools_of_plugins(task)?;
+        let tools = self.tools()?;
+        self.check_wanted(&tools)?;
         let task = Task {
             prompt: self.prompt.clone(),
             ..task.clone()
         };
-        let mut episode = Episode::start(&self.context.dialogue, id, &task, self.tools()?)?;
+        let mut episode = Episode::start(&self.context.dialogue, id, &task, tools)?;
         if self.session.is_some() {
             episode.enter_environment();
         }

@@ -1,5 +1,7 @@
 //! OpenEnv in both directions: our service to a client of the protocol, and training in environments behind a URL.
 
+mod changing_server;
+
 use futures_util::{SinkExt as _, StreamExt as _};
 use rlf_tests::{Experiment, Host, Service};
 use serde_json::{Value, json};
@@ -262,4 +264,88 @@ fn a_policy_trains_in_an_environment_behind_a_url() {
     let url = "openenv.counting.url = 'http://127.0.0.1:1'";
     let unreachable = experiment.with_toml(url).try_train("other", &[]);
     unreachable.refused_with(&["[openenv.counting]", "http://127.0.0.1:1/schema"]);
+}
+
+#[test]
+fn a_server_that_begins_a_task_in_another_way_than_before_takes_its_trajectories_out() {
+    // Each with the tools that the task wants, and the reason why it is excluded.
+    let ways: [(&str, &[&str], &[&str]); 5] = [
+        ("well", &["add"], &[]),
+        (
+            "long",
+            &["add"],
+            &["task long: the prompt has", "dialogue.context is 2048"],
+        ),
+        (
+            "with a plugin's tool",
+            &["add", "calculate"],
+            &["environment `counting` and a plugin both offer a tool `calculate`; rename one"],
+        ),
+        (
+            "with fewer tools",
+            &["add", "undo"],
+            &["its `tools` are add, undo, and there is no `undo`; its environment has add"],
+        ),
+        (
+            "with other tools",
+            &["add"],
+            &["its `tools` are add, and there is none of these; its environment has show"],
+        ),
+    ];
+    let row = |later: &str, tools: &[&str]| {
+        json!({
+            "id": later, "source": "openenv", "environment": "counting", "setup": {"later": later},
+            "prompt": [{"role": "user", "content": "Add one."}], "tools": tools, "reference": {},
+        })
+        .to_string()
+    };
+    let experiment = Experiment::tiny()
+        .without("tasks")
+        .without("plugins")
+        .without("rewards")
+        .without("sft")
+        .with_toml(&format!(
+            "tasks = {{train = 'rows.jsonl', validation = 'rows.jsonl'}}
+            model.init.max_position_embeddings = 2048
+            dialogue = {{answer = 'final-turn', context = 2048}}
+            openenv.counting.url = '{}'
+            rewards.success = 'reward-verdict.success >= 1'
+            rewards.stack = [{{plugin = 'reward-verdict', weights = {{score = 1.0}}}}]
+            rl.steps = 1
+            rl.prompts_per_step = 5
+            rl.group_size = 2
+            rl.mini_batches = 1
+            rl.max_dropped_share = 0.8
+            eval.every = 0",
+            changing_server::start()
+        ));
+    let rows = ways.map(|(later, tools, _)| row(later, tools));
+    experiment.write("rows.jsonl", rows.join("\n"));
+    let run = experiment.train("run", &[]);
+    let played = &run.trajectories()["rl-000001.jsonl"];
+    assert_eq!(played.len(), 10);
+    for (later, _, reasons) in ways {
+        let is_of_task = |record: &&Value| record["trajectory"]["task"] == later;
+        let of_task: Vec<&Value> = played.iter().filter(is_of_task).collect();
+        assert_eq!(of_task.len(), 2, "{later}");
+        for record in of_task {
+            if reasons.is_empty() {
+                assert!(record["excluded"].is_null(), "{record}");
+                continue;
+            }
+            assert!(record["score"].is_null(), "{record}");
+            let excluded = record["excluded"].as_str().unwrap_or_default();
+            let server = "the server of environment `counting` gave what the task cannot use: ";
+            for reason in reasons.iter().chain([&server]) {
+                assert!(excluded.contains(reason), "{later}: {record}");
+            }
+        }
+    }
+
+    // A mistake that is there before the run ends the command. Of several, the first row's is reported.
+    let wrong = row("wrong", &["add", "double"]);
+    experiment.write("rows.jsonl", format!("{wrong}\n{}", rows.join("\n")));
+    experiment.try_train("other", &[]).refused_with(&[
+        "the row with id \"wrong\": task wrong: its `tools` are add, double, and there is no `double`",
+    ]);
 }

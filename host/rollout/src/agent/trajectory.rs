@@ -21,7 +21,7 @@ use crate::error::RolloutError;
 use crate::generate::Generator;
 use crate::player::Player;
 use crate::settings::{RolloutSettings, TrajectoryIndex};
-use crate::task_environment::{SetupError, TaskEnvironment, excluded_trajectory};
+use crate::task_environment::{TaskEnvironment, excluded_trajectory};
 
 /// A trajectory that an agent leads. Any number of requests may run at once, each in a conversation of its own.
 pub struct AgentTrajectory {
@@ -89,11 +89,11 @@ impl Player for AgentPlayer {
         index: TrajectoryIndex,
     ) -> Result<Trajectory, RolloutError> {
         let id = settings.trajectory_id(&task, index);
-        let opened = TaskEnvironment::open(context, &task, settings.split, &id).await;
-        let environment = match opened {
-            Ok(environment) => environment,
-            Err(SetupError::Excluded(why)) => return Ok(excluded_trajectory(id, &task, why)),
-            Err(SetupError::Rollout(error)) => return Err(error),
+        let entered = TaskEnvironment::enter(context, &task, settings.split, &id).await;
+        let environment = match entered {
+            // The agent begins conversations of its own.
+            Ok((environment, _)) => environment,
+            Err(error) => return error.into_trajectory(id, &task),
         };
         if environment.has_user() {
             return Err(RolloutError::AgentAndUser {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::split::Split;
@@ -26,6 +27,9 @@ use crate::text::Corpus;
 
 /// Maximum number of tasks of a split whose environments are opened before a run begins.
 const MAX_OPENED: usize = 256;
+
+/// Number of tasks that are rendered at once before a run begins.
+const AT_ONCE: usize = 16;
 
 /// The tasks of a run's files, and the conversations to imitate if the configuration names a file of them.
 pub(crate) struct Files {
@@ -153,7 +157,7 @@ impl Files {
     }
 
     /// Renders the tasks of all splits once. Of the tasks with an environment, at most [`MAX_OPENED`] a split are opened
-    /// and rendered.
+    /// and rendered. If several fail, only the first error is returned.
     async fn rehearse_tasks(&self, context: &EpisodeContext) -> Result<(), TasksError> {
         for split in Split::ALL {
             let tasks = self.split(split);
@@ -163,21 +167,23 @@ impl Files {
                 .count();
             let every = opened.div_ceil(MAX_OPENED).max(1);
             let mut seen: usize = 0;
-            for task in tasks {
-                if task.environment.is_some() {
-                    let skipped = !seen.is_multiple_of(every);
-                    seen += 1;
-                    if skipped {
-                        continue;
-                    }
+            let chosen = tasks.iter().filter(|task| {
+                if task.environment.is_none() {
+                    return true;
                 }
+                seen += 1;
+                (seen - 1).is_multiple_of(every)
+            });
+            let rehearsals = chosen.map(|task| async move {
                 let rehearsed = rehearse(context, task, split).await;
                 rehearsed.map_err(|source| TasksError::Row {
                     split,
                     id: task.id.clone(),
                     source,
-                })?;
-            }
+                })
+            });
+            let mut rehearsed = futures_util::stream::iter(rehearsals).buffered(AT_ONCE);
+            while rehearsed.try_next().await?.is_some() {}
         }
         Ok(())
     }
