@@ -4,15 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rlf_config::milliseconds;
-use rlf_http::{HostRule, HttpRules, Scheme, SecretRule};
+use rlf_http::{HostRule, HttpRules, Scheme};
 use rlf_plugins::manifest::is_valid_name;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::error::OpenEnvError;
-
-/// The name of the token among the secrets of the HTTP rules.
-pub(crate) const TOKEN: &str = "token";
 
 /// `[openenv.NAME]` of a configuration: an environment that a server offers with the protocol of OpenEnv.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,38 +79,29 @@ impl Default for OpenEnvConfig {
 impl OpenEnvConfig {
     /// Refuses a configuration that could never work. It reads nothing but the configuration itself.
     pub fn check(&self, environment: &str) -> Result<(), OpenEnvError> {
-        let wrong = |key: &'static str, reason: String| {
-            Err(OpenEnvError::Config {
-                environment: environment.to_owned(),
-                key,
-                reason,
-            })
-        };
-        if let Err(reason) = self.base() {
-            return wrong("url", reason);
-        }
+        let wrong = |key, reason: &str| Err(OpenEnvError::config(environment, key, reason));
+        self.base(environment)?;
         if !is_valid_name(&self.tool) {
-            return wrong("tool", "write 1 to 64 of a-z A-Z 0-9 _ -".to_owned());
+            return wrong("tool", "write 1 to 64 of a-z A-Z 0-9 _ -");
         }
         let [least, most] = self.reward_range;
         if least >= most || !(most - least).is_finite() {
-            let reason = "write two numbers, the lower one first".to_owned();
-            return wrong("reward_range", reason);
+            return wrong("reward_range", "write two numbers, the lower one first");
         }
         if let Some(success) = self.success_reward
             && !(least..=most).contains(&success)
         {
             let reason = format!("write a reward from {least} to {most}, which is `reward_range`");
-            return wrong("success_reward", reason);
+            return wrong("success_reward", &reason);
         }
         let day = Duration::from_hours(24);
         for (key, time) in [("connect_ms", self.connect), ("deadline_ms", self.deadline)] {
             if time.is_zero() || time > day {
-                return wrong(key, "write 1 to 86400000".to_owned());
+                return wrong(key, "write 1 to 86400000");
             }
         }
         if !(1..=10_000).contains(&self.max_sessions) {
-            return wrong("max_sessions", "write 1 to 10000".to_owned());
+            return wrong("max_sessions", "write 1 to 10000");
         }
         let sizes = [
             ("arguments_bytes", self.arguments_bytes),
@@ -121,29 +109,30 @@ impl OpenEnvConfig {
         ];
         for (key, size) in sizes {
             if !(1..=16 << 20).contains(&size) {
-                return wrong(key, "write 1 to 16777216".to_owned());
+                return wrong(key, "write 1 to 16777216");
             }
         }
         Ok(())
     }
 
-    /// The base URL, without a slash at its end. The error says what is wrong with it.
-    pub(crate) fn base(&self) -> Result<Url, String> {
+    /// The base URL, without a slash at its end.
+    pub(crate) fn base(&self, environment: &str) -> Result<Url, OpenEnvError> {
+        let wrong = |reason: &str| OpenEnvError::config(environment, "url", reason);
         if self.url.is_empty() {
-            let missing =
-                "it is missing; write the URL of a server, such as `http://127.0.0.1:8000`";
-            return Err(missing.to_owned());
+            return Err(wrong(
+                "it is missing; write the URL of a server, such as `http://127.0.0.1:8000`",
+            ));
         }
         let url = Url::parse(self.url.trim_end_matches('/'))
-            .map_err(|error| format!("{:?} is no URL: {error}", self.url))?;
+            .map_err(|error| wrong(&format!("{:?} is no URL: {error}", self.url)))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err("write a URL that begins with http:// or https://".to_owned());
+            return Err(wrong("write a URL that begins with http:// or https://"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("no secrets in the URL; use `token_env`".to_owned());
+            return Err(wrong("no secrets in the URL; use `token_env`"));
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err("leave out what begins with `?` or `#`".to_owned());
+            return Err(wrong("leave out what begins with `?` or `#`"));
         }
         Ok(url)
     }
@@ -161,18 +150,8 @@ impl OpenEnvConfig {
             // The operator named the server.
             allow_private_addresses: true,
         };
-        let secret = self.token_env.as_ref().map(|name| SecretRule {
-            env: Some(name.clone()),
-            file: None,
-            host: host.clone(),
-            prefix: "Bearer ".to_owned(),
-        });
         HttpRules {
             hosts: BTreeMap::from([(host, rule)]),
-            secrets: secret
-                .map(|secret| (TOKEN.to_owned(), secret))
-                .into_iter()
-                .collect(),
             max_response_bytes: 4 << 20,
             timeout: self.connect,
             ..HttpRules::default()
@@ -194,7 +173,7 @@ mod tests {
         let url = "url = \"http://127.0.0.1:8000/\"\n";
         let ok: OpenEnvConfig = rlf_config::parse(url, "c.toml").unwrap();
         ok.check("chess").unwrap();
-        assert_eq!(ok.base().unwrap().as_str(), "http://127.0.0.1:8000/");
+        assert_eq!(ok.base("chess").unwrap().as_str(), "http://127.0.0.1:8000/");
         for (text, says) in [
             ("", "[openenv.chess] url: it is missing"),
             ("url = \"ws://a\"", "[openenv.chess] url: write a URL"),

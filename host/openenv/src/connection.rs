@@ -10,12 +10,14 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
-use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::http::header::AUTHORIZATION;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 use url::Url;
+
+use crate::error::ConnectionError;
+use crate::token::{Token, without_token};
 
 /// Maximum size of a message of a server, in bytes. A larger one breaks the session.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
@@ -37,7 +39,7 @@ pub(crate) struct Connection {
 struct Ask {
     message: Message,
     limit: Duration,
-    answer: oneshot::Sender<Result<Answer, String>>,
+    answer: oneshot::Sender<Result<Answer, ConnectionError>>,
 }
 
 /// The answer to a message.
@@ -133,40 +135,40 @@ impl Refusal {
 }
 
 impl Connection {
-    /// Connects to the server at a base URL. `place` is held until the connection is closed. The error says why there is no
-    /// connection.
+    /// Connects to the server at a base URL. `place` is held until the connection is closed.
     pub(crate) async fn open(
         base: &Url,
-        token: Option<&str>,
+        token: Option<Arc<Token>>,
         place: Arc<OwnedSemaphorePermit>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ConnectionError> {
+        let unreachable = |error: Error| ConnectionError::Unreachable {
+            base: base.clone(),
+            source: Box::new(error),
+        };
         let mut url = format!("{}/ws", base.as_str().trim_end_matches('/'));
         url.replace_range(..4, "ws");
-        let mut request = url
-            .into_client_request()
-            .map_err(|error| format!("{base} cannot be asked: {error}"))?;
-        if let Some(token) = token {
-            let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-                .map_err(|_| "the token has characters that no header may have".to_owned())?;
-            value.set_sensitive(true);
-            request.headers_mut().insert(AUTHORIZATION, value);
+        let mut request = url.into_client_request().map_err(unreachable)?;
+        if let Some(token) = &token {
+            let header = token.header().clone();
+            request.headers_mut().insert(AUTHORIZATION, header);
         }
         let config = WebSocketConfig::default()
             .max_message_size(Some(MAX_MESSAGE_BYTES))
             .max_frame_size(Some(MAX_MESSAGE_BYTES));
         let connected = connect_async_with_config(request, Some(config), true).await;
-        let (socket, _) =
-            connected.map_err(|error| format!("{base} cannot be reached: {error}"))?;
+        let (socket, _) = connected.map_err(unreachable)?;
         let (asks, asked) = mpsc::channel(1);
-        let token = token.map(str::to_owned);
         tokio::spawn(keep(socket, asked, token, place));
         Ok(Self { asks: Some(asks) })
     }
 
     /// Sends a message and waits for its answer. After an error, the connection is closed.
-    pub(crate) async fn ask(&mut self, message: &Value, limit: Duration) -> Result<Answer, String> {
-        let closed = || "it closed the connection".to_owned();
-        let asks = self.asks.take().ok_or_else(closed)?;
+    pub(crate) async fn ask(
+        &mut self,
+        message: &Value,
+        limit: Duration,
+    ) -> Result<Answer, ConnectionError> {
+        let asks = self.asks.take().ok_or(ConnectionError::Closed)?;
         let (answer, answered) = oneshot::channel();
         let ask = Ask {
             message: Message::text(message.to_string()),
@@ -174,12 +176,11 @@ impl Connection {
             answer,
         };
         let asked = async {
-            asks.send(ask).await.map_err(|_| closed())?;
-            answered.await.map_err(|_| closed())?
+            asks.send(ask).await.map_err(|_| ConnectionError::Closed)?;
+            answered.await.map_err(|_| ConnectionError::Closed)?
         };
         let answer = timeout(limit, asked).await;
-        let late = |_| format!("it did not answer within {} ms", limit.as_millis());
-        let answer = answer.map_err(late)??;
+        let answer = answer.map_err(|_| ConnectionError::Late(limit))??;
         self.asks = Some(asks);
         Ok(answer)
     }
@@ -189,15 +190,11 @@ impl Connection {
 async fn keep(
     mut socket: Socket,
     mut asks: mpsc::Receiver<Ask>,
-    token: Option<String>,
+    token: Option<Arc<Token>>,
     place: Arc<OwnedSemaphorePermit>,
 ) {
-    // No word of a server may contain the secret that it was sent.
-    let hidden = |text: &str| match &token {
-        Some(token) => text.replace(token, "[secret token]"),
-        None => text.to_owned(),
-    };
-    let mut asked: Option<oneshot::Sender<Result<Answer, String>>> = None;
+    let read = |text: &str| read(&without_token(text, token.as_deref()));
+    let mut asked: Option<oneshot::Sender<Result<Answer, ConnectionError>>> = None;
     // A server without room says so before it is asked, and closes. Later, it must not speak unasked.
     let mut early = None;
     let mut is_first = true;
@@ -208,7 +205,7 @@ async fn keep(
                     break;
                 };
                 if let Some(early) = early.take() {
-                    let unasked = Err("it sent an answer that nobody had asked for".to_owned());
+                    let unasked = Err(ConnectionError::Unasked);
                     _ = answer.send(if is_first { early } else { unasked });
                     break;
                 }
@@ -219,16 +216,13 @@ async fn keep(
             }
             received = socket.next() => {
                 let (answer, is_end) = match received {
-                    Some(Ok(Message::Text(text))) => (read(&hidden(&text)), false),
+                    Some(Ok(Message::Text(text))) => (read(&text), false),
                     Some(Ok(Message::Binary(bytes))) => {
-                        let text = String::from_utf8_lossy(&bytes).into_owned();
-                        (read(&hidden(&text)), false)
+                        (read(&String::from_utf8_lossy(&bytes)), false)
                     }
                     Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
-                    Some(Ok(Message::Close(_))) | None => {
-                        (Err("it closed the connection".to_owned()), true)
-                    }
-                    Some(Err(error)) => (Err(format!("the connection broke: {error}")), true),
+                    Some(Ok(Message::Close(_))) | None => (Err(ConnectionError::Closed), true),
+                    Some(Err(error)) => (Err(ConnectionError::Broke(Box::new(error))), true),
                 };
                 if let Some(asked) = asked.take() {
                     // Whoever has stopped waiting needs no answer.
@@ -263,11 +257,11 @@ async fn keep(
     drop(place);
 }
 
-fn read(text: &str) -> Result<Answer, String> {
-    rlf_json::from_str(text).map_err(|error| {
+fn read(text: &str) -> Result<Answer, ConnectionError> {
+    rlf_json::from_str(text).map_err(|source| {
         let begins: String = text.chars().take(100).collect();
         let begins = rlf_sandbox::safe_text(begins.as_bytes());
-        format!("its answer is none of OpenEnv's: {error}; it begins with {begins:?}")
+        ConnectionError::Unreadable { begins, source }
     })
 }
 
@@ -293,7 +287,8 @@ mod tests {
             matches!(read(full).unwrap(), Answer::Error(refusal) if refusal.is_capacity_reached())
         );
         for nonsense in ["", "[]", "{\"type\": \"mad\"}", "{\"reward\": NaN}"] {
-            assert!(read(nonsense).unwrap_err().contains("none of OpenEnv's"));
+            let error = read(nonsense).unwrap_err().to_string();
+            assert!(error.contains("none of OpenEnv's"), "{error}");
         }
     }
 }

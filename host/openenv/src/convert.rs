@@ -1,11 +1,15 @@
 //! A server's tools, first messages and results in the host's form.
 
+use std::collections::BTreeMap;
+
 use rlf_dialogue::message::{Message, Role};
 use rlf_plugins::bindings::types;
-use rlf_plugins::offered_tools::{Checking, LoadedTool, check_tools};
+use rlf_plugins::offered_tools::{Checking, LoadedTool, OfferedToolsError, check_tools};
 use rlf_plugins::safe_text::make_string_safe;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use crate::error::ToolListError;
 
 /// The way a model acts in an environment.
 #[derive(Debug, Clone)]
@@ -18,7 +22,11 @@ pub(crate) enum Acting {
 
 impl Acting {
     /// Decides by the schema of actions. `tool` and `description` are those of the one tool.
-    pub(crate) fn new(schema: &Value, tool: &str, description: &str) -> Result<Self, String> {
+    pub(crate) fn new(
+        schema: &Value,
+        tool: &str,
+        description: &str,
+    ) -> Result<Self, OfferedToolsError> {
         let mut schema = schema.clone();
         // Every action has it, for what no model has to write.
         let own = schema.get_mut("properties").and_then(Value::as_object_mut);
@@ -43,11 +51,9 @@ impl Acting {
             hints: types::Hints::OPEN_WORLD,
             extra: Vec::new(),
         };
-        let loaded = load(vec![definition])
-            .map_err(|error| format!("its actions cannot be offered as a tool: {error}"))?;
-        let tool = loaded.into_iter().next();
+        let tool = load(vec![definition])?.into_iter().next();
         tool.map(|tool| Self::Action(Box::new(tool)))
-            .ok_or_else(|| "its actions were not loaded as a tool".to_owned())
+            .ok_or(OfferedToolsError::NoTools)
     }
 }
 
@@ -60,14 +66,18 @@ struct ListedTool {
     input_schema: Map<String, Value>,
 }
 
-/// The tools in a response to `tools/list`.
-pub(crate) fn tools(response: &Value) -> Result<Vec<LoadedTool>, String> {
+/// The request of JSON-RPC for the tools.
+pub(crate) fn tools_request() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
+}
+
+/// The tools in the response to [`tools_request`].
+pub(crate) fn tools(response: &Value) -> Result<Vec<LoadedTool>, ToolListError> {
     if let Some(message) = response.pointer("/error/message").and_then(Value::as_str) {
-        return Err(format!("it does not list its tools: {}", safe(message)));
+        return Err(ToolListError::Refused(safe(message)));
     }
     let listed = response.pointer("/result/tools").unwrap_or(&Value::Null);
-    let listed = Vec::<ListedTool>::deserialize(listed)
-        .map_err(|error| format!("it lists its tools in another form than MCP's: {error}"))?;
+    let listed = Vec::<ListedTool>::deserialize(listed)?;
     let definition = |mut tool: ListedTool| {
         tool.input_schema
             .entry("type")
@@ -81,12 +91,11 @@ pub(crate) fn tools(response: &Value) -> Result<Vec<LoadedTool>, String> {
             extra: Vec::new(),
         }
     };
-    load(listed.into_iter().map(definition).collect())
+    Ok(load(listed.into_iter().map(definition).collect())?)
 }
 
-fn load(tools: Vec<types::ToolDefinition>) -> Result<Vec<LoadedTool>, String> {
-    check_tools(tools, &std::collections::BTreeMap::new(), Checking::Host)
-        .map_err(|error| error.to_string())
+fn load(tools: Vec<types::ToolDefinition>) -> Result<Vec<LoadedTool>, OfferedToolsError> {
+    check_tools(tools, &BTreeMap::new(), Checking::Host)
 }
 
 #[derive(Deserialize)]
@@ -134,11 +143,19 @@ pub(crate) fn action_result(observation: &Value) -> types::Observation {
     )
 }
 
-/// The result of a tool. The error is a failure between the server and its tool, with its kind and its words.
+/// The result of a tool. The error is a failure between the server and its tool, with its kind and its words. A server
+/// reports a failure as an object, or as a text, which has no kind. False and an empty text report none.
 pub(crate) fn tool_result(observation: &Value) -> Result<types::Observation, (String, String)> {
-    if let Some(error) = observation.get("error").filter(|error| !error.is_null()) {
-        let text = |key| error.get(key).and_then(Value::as_str).unwrap_or_default();
-        return Err((text("error_type").to_owned(), text("message").to_owned()));
+    match observation.get("error") {
+        Some(Value::String(text)) if !text.is_empty() => {
+            return Err((String::new(), text.clone()));
+        }
+        None | Some(Value::Null | Value::Bool(false) | Value::String(_)) => {}
+        Some(error) => {
+            let text = |key: &str| error.get(key).and_then(Value::as_str).map(str::to_owned);
+            let message = text("message").unwrap_or_else(|| error.to_string());
+            return Err((text("error_type").unwrap_or_default(), message));
+        }
     }
     let result = observation.get("result").unwrap_or(&Value::Null);
     let failed = result.get("is_error") == Some(&Value::Bool(true));
@@ -175,8 +192,6 @@ pub(crate) fn safe(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -224,9 +239,27 @@ mod tests {
             text(json!({"result": {"n": 1}, "error": null})),
             "{\"n\":1}"
         );
-        let error = json!({"error": {"error_type": "timeout", "message": "late"}});
-        let (kind, message) = tool_result(&error).unwrap_err();
-        assert_eq!((kind.as_str(), message.as_str()), ("timeout", "late"));
+    }
+
+    #[test]
+    fn a_failure_is_an_object_or_a_text() {
+        for (error, kind, message) in [
+            (
+                json!({"error_type": "timeout", "message": "late"}),
+                "timeout",
+                "late",
+            ),
+            (json!({"reason": "late"}), "", r#"{"reason":"late"}"#),
+            (json!("late"), "", "late"),
+            (json!(true), "", "true"),
+        ] {
+            let failed = tool_result(&json!({"error": error, "result": null})).unwrap_err();
+            assert_eq!(failed, (kind.to_owned(), message.to_owned()), "{error}");
+        }
+        for none in [json!(null), json!(false), json!("")] {
+            let result = tool_result(&json!({"error": none, "result": "done"})).unwrap();
+            assert!(!result.failed, "{none}");
+        }
     }
 
     #[test]
@@ -240,7 +273,8 @@ mod tests {
             .collect();
         assert_eq!(names, ["a", "b"]);
         let refused = json!({"error": {"code": -1, "message": "no MCP"}});
-        assert!(tools(&refused).unwrap_err().contains("no MCP"));
-        assert!(tools(&json!({})).unwrap_err().contains("another form"));
+        let error = |response: &Value| tools(response).unwrap_err().to_string();
+        assert!(error(&refused).contains("no MCP"));
+        assert!(error(&json!({})).contains("another form"));
     }
 }

@@ -11,17 +11,21 @@
 //! |---|---|
 //! | the settings of one environment | `config`: [`OpenEnvConfig`] |
 //! | all environments of a configuration, and the opening of sessions | `server`: [`connect`] |
+//! | what a server says of its environment before any session | `description` |
 //! | a session: calls, rewards, the verdict | `session` |
 //! | one WebSocket, its messages and their deadlines | `connection` |
 //! | tools, messages and results in the host's form | `convert` |
+//! | the token of a server | `token` |
 //! | the reasons why an environment cannot be used | `error`: [`OpenEnvError`] |
 
 mod config;
 mod connection;
 mod convert;
+mod description;
 mod error;
 mod server;
 mod session;
+mod token;
 
 pub use config::{OpenEnvConfig, RewardOf};
 pub use error::OpenEnvError;

@@ -6,18 +6,20 @@ use std::time::{Duration, Instant};
 
 use rlf_environments::error::OpenError;
 use rlf_environments::server::{EnvironmentServer, ServerStart};
-use rlf_http::{HttpClient, Request, Value as Header};
+use rlf_http::HttpClient;
 use rlf_sandbox::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use url::Url;
 
-use crate::config::{OpenEnvConfig, TOKEN};
+use crate::config::OpenEnvConfig;
 use crate::connection::{Answer, Connection, Reward};
-use crate::convert::{Acting, messages, safe, tools};
+use crate::convert::{Acting, messages, safe, tools, tools_request};
+use crate::description::Describing;
 use crate::error::OpenEnvError;
 use crate::session::Session;
+use crate::token::Token;
 
 /// First pause before a server without room is asked again. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -57,64 +59,33 @@ pub fn connect(
 struct Server {
     name: String,
     base: Url,
-    token: Option<Secret>,
+    token: Option<Arc<Token>>,
     config: Arc<OpenEnvConfig>,
     acting: Arc<Acting>,
     hash: String,
     places: Arc<Semaphore>,
 }
 
-/// A token, which is never shown.
-struct Secret(String);
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("Secret")
-    }
-}
-
 impl Server {
     async fn ask(name: &str, config: &OpenEnvConfig) -> Result<Self, OpenEnvError> {
         config.check(name)?;
-        let wrong = |key, reason: String| OpenEnvError::Config {
-            environment: name.to_owned(),
-            key,
-            reason,
-        };
-        let base = config.base().map_err(|reason| wrong("url", reason))?;
-        let token = config.token_env.as_ref().map(|variable| {
-            let token = std::env::var(variable)
-                .ok()
-                .filter(|token| !token.is_empty());
-            let missing = || format!("the environment variable {variable} is not set");
-            token
-                .map(Secret)
-                .ok_or_else(|| wrong("token_env", missing()))
-        });
+        let base = config.base(name)?;
+        let token = config.token_env.as_ref();
+        let token = token.map(|variable| Token::read(name, variable).map(Arc::new));
         let token = token.transpose()?;
-        let unusable = |reason: String| OpenEnvError::Connect {
-            environment: name.to_owned(),
-            reason,
-        };
         let client = HttpClient::open(&config.rules(&base))
-            .map_err(|error| wrong("url", error.to_string()))?;
-        let schema = get(&client, &base, "schema", config)
-            .await
-            .map_err(unusable)?;
-        // A server without it works as well.
-        let metadata = get(&client, &base, "metadata", config)
-            .await
-            .unwrap_or_default();
-        let actions = schema.get("action").ok_or_else(|| {
-            unusable(format!(
-                "{base}/schema has no `action`; is it a server of OpenEnv?"
-            ))
+            .map_err(|error| OpenEnvError::config(name, "url", error.to_string()))?;
+        let describing = Describing {
+            client: &client,
+            base: &base,
+            token: token.as_deref(),
+            limit: config.connect,
+        };
+        let described = describing.acting(name, &config.tool).await;
+        let (acting, hash) = described.map_err(|error| OpenEnvError::Connect {
+            environment: name.to_owned(),
+            reason: error.to_string(),
         })?;
-        let description = metadata.get("description").and_then(Value::as_str);
-        let description = description.map(|text| safe(text).chars().take(2_000).collect());
-        let description: String =
-            description.unwrap_or_else(|| format!("Acts in the environment {name}."));
-        let acting = Acting::new(actions, &config.tool, &description).map_err(unusable)?;
         Ok(Self {
             name: name.to_owned(),
             base,
@@ -122,9 +93,7 @@ impl Server {
             places: Arc::new(Semaphore::new(config.max_sessions)),
             config: Arc::new(config.clone()),
             acting: Arc::new(acting),
-            hash: blake3::hash(schema.to_string().as_bytes())
-                .to_hex()
-                .to_string(),
+            hash,
         })
     }
 
@@ -157,16 +126,15 @@ impl Server {
         let mut pause = FIRST_PAUSE;
         let (mut connection, observed) = loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let token = self.token.as_ref().map(|token| token.0.as_str());
-            let opening = Connection::open(&self.base, token, Arc::clone(&place));
-            let opened = timeout(left, opening).await.unwrap_or_else(|_| {
-                Err(format!(
+            let opening = Connection::open(&self.base, self.token.clone(), Arc::clone(&place));
+            let opened = timeout(left, opening).await.map_err(|_| {
+                self.unavailable(format!(
                     "{} did not answer within connect_ms = {}",
                     self.base,
                     self.config.connect.as_millis()
                 ))
-            });
-            let mut connection = opened.map_err(|why| self.unavailable(why))?;
+            })?;
+            let mut connection = opened.map_err(|why| self.unavailable(why.to_string()))?;
             let left = deadline.saturating_duration_since(Instant::now());
             match connection.ask(&reset, left).await {
                 Ok(Answer::Observation(observed)) => break (connection, observed),
@@ -188,7 +156,7 @@ impl Server {
                     let why = "it answered a reset with something else".to_owned();
                     return Err(self.unavailable(why));
                 }
-                Err(why) => return Err(self.unavailable(why)),
+                Err(why) => return Err(self.unavailable(why.to_string())),
             }
         };
         if observed.done {
@@ -200,17 +168,17 @@ impl Server {
         let tools = match &*self.acting {
             Acting::Action(tool) => vec![(**tool).clone()],
             Acting::Tools => {
-                let request =
-                    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
-                let message = json!({"type": "mcp", "data": request});
+                let message = json!({"type": "mcp", "data": tools_request()});
                 let broke = |reason: String| OpenError::Broke {
                     environment: self.name.clone(),
                     reason,
                 };
                 match connection.ask(&message, self.config.deadline).await {
-                    Ok(Answer::Mcp(response)) => tools(&response).map_err(broke)?,
+                    Ok(Answer::Mcp(response)) => {
+                        tools(&response).map_err(|error| broke(error.to_string()))?
+                    }
                     Ok(_) => return Err(broke("it does not list its tools over MCP".to_owned())),
-                    Err(why) => return Err(self.unavailable(why)),
+                    Err(why) => return Err(self.unavailable(why.to_string())),
                 }
             }
         };
@@ -248,36 +216,4 @@ impl EnvironmentServer for Server {
     ) -> BoxFuture<'a, Result<ServerStart, OpenError>> {
         Box::pin(self.start(setup, seed))
     }
-}
-
-/// Reads JSON from a path of a server.
-async fn get(
-    client: &HttpClient,
-    base: &Url,
-    path: &str,
-    config: &OpenEnvConfig,
-) -> Result<Value, String> {
-    let url = format!("{}/{path}", base.as_str().trim_end_matches('/'));
-    let token = config.token_env.is_some().then(|| {
-        let name = "authorization".to_owned();
-        (name, Header::Secret(TOKEN.to_owned()))
-    });
-    let request = Request {
-        method: "GET".to_owned(),
-        url: url.clone(),
-        headers: token.into_iter().collect(),
-        body: Vec::new(),
-    };
-    let call = client.call(Instant::now() + config.connect);
-    let response = call
-        .fetch(request)
-        .await
-        .map_err(|error| format!("{url} cannot be read: {error}"))?;
-    if response.status != 200 {
-        return Err(format!(
-            "{url} answered with status {}; is it the URL of an OpenEnv server?",
-            response.status
-        ));
-    }
-    rlf_json::from_slice(&response.body).map_err(|error| format!("{url} is no JSON: {error}"))
 }

@@ -59,7 +59,7 @@ impl Session {
             Ok(Answer::Observation(observed)) => self.observe(&observed),
             Ok(Answer::Error(refusal)) => self.refused(&refusal),
             Ok(_) => lost("it answered a step with something else".to_owned()),
-            Err(why) => lost(why),
+            Err(why) => lost(why.to_string()),
         }
     }
 
@@ -174,7 +174,7 @@ impl ServerSession for Session {
                 Ok(_) => Err(SessionError::Lost(
                     "it answered the question for its state with something else".to_owned(),
                 )),
-                Err(why) => Err(SessionError::Lost(why)),
+                Err(why) => Err(SessionError::Lost(why.to_string())),
             }
         })
     }

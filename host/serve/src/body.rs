@@ -88,17 +88,8 @@ impl Body {
             }
             bytes.extend_from_slice(&data);
         }
-        let becomes = bytes.len() as u64 + values(&bytes) * size_of::<Value>() as u64;
-        let budget = service.config.body_budget_bytes;
-        if becomes > budget {
-            return Err(Refusal::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!(
-                    "the body has so many values that reading it takes {becomes} bytes, more than serve.body_budget_bytes = {budget}"
-                ),
-            ));
-        }
-        room.grow_to(becomes, service, wait).await?;
+        room.grow_to(memory(&bytes, service)?, service, wait)
+            .await?;
         Ok(Self {
             bytes,
             room: room.permit,
@@ -114,6 +105,30 @@ impl Body {
     pub(crate) fn parse<T: DeserializeOwned>(self) -> Result<(T, OwnedSemaphorePermit), Refusal> {
         Ok((parse(&self.bytes)?, self.room))
     }
+}
+
+/// Waits for room for a message of a WebSocket, which has arrived whole. Dropping the permit gives the room back.
+pub(crate) async fn message_room(
+    message: &[u8],
+    service: &Service,
+) -> Result<OwnedSemaphorePermit, Refusal> {
+    let units = units(memory(message, service)?);
+    take(units, service, &mut service.wait()).await
+}
+
+/// The number of bytes that a JSON text takes when it is read. Refuses a text that takes more than the whole budget.
+fn memory(text: &[u8], service: &Service) -> Result<u64, Refusal> {
+    let bytes = text.len() as u64 + values(text) * size_of::<Value>() as u64;
+    let budget = service.config.body_budget_bytes;
+    if bytes > budget {
+        return Err(Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!(
+                "the JSON has so many values that reading it takes {bytes} bytes, more than serve.body_budget_bytes = {budget}"
+            ),
+        ));
+    }
+    Ok(bytes)
 }
 
 /// Counts the values in a JSON text. A list of a million zeros is two megabytes as text, and far more in memory.

@@ -60,8 +60,8 @@ pub struct ServeConfig {
     /// Maximum size of a request's body, in bytes. A larger one is answered with 413. Default: 32 MiB.
     pub max_body_bytes: u64,
     /// Maximum size of all bodies together, in bytes. It counts the part that has arrived, of all requests that are
-    /// being read, wait or run. A list of many small values counts with its size in memory. Other bodies are not read
-    /// until there is room. Default: 256 MiB.
+    /// being read, wait or run, and the messages of WebSockets while they are answered. A list of many small values
+    /// counts with its size in memory. Other bodies are not read until there is room. Default: 256 MiB.
     pub body_budget_bytes: u64,
     /// Time limit for a client to send the head of a request, again to send its body, and again to receive the answer.
     /// Unused connections are kept for the same time. Key `client_ms`, default 30,000 ms.

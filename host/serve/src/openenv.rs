@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{Path, Request, State};
-use axum::response::Response;
-use axum::routing::{get, post};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router};
 use http::StatusCode;
 use rlf_plugins::manifest::PluginKind;
@@ -34,14 +34,14 @@ use crate::service::{ConnectionPlace, Service};
 use crate::tools::not_served;
 use episode::Episode;
 use protocol::{Code, Fault, action_schema, observation_schema, state_schema};
-use socket::MAX_MESSAGE_BYTES;
+use socket::{MAX_MESSAGE_BYTES, Protocol};
 
 /// The routes of all environments.
 pub(crate) fn routes() -> Router<Arc<Service>> {
     let below = |path: &str| format!("/openenv/{{environment}}/{path}");
     Router::new()
-        .route(&below("ws"), get(session))
-        .route(&below("mcp"), get(tools_session).post(call))
+        .route(&below("ws"), sockets(Protocol::OpenEnv))
+        .route(&below("mcp"), sockets(Protocol::JsonRpc).post(call))
         .route(&below("reset"), post(reset))
         .route(&below("step"), post(step))
         .route(&below("state"), get(state))
@@ -56,48 +56,24 @@ struct StepRequest {
     action: Value,
 }
 
-async fn session(
-    State(service): State<Arc<Service>>,
-    Path(environment): Path<String>,
-    Extension(place): Extension<ConnectionPlace>,
-    upgrade: WebSocketUpgrade,
-) -> Result<Response, Refusal> {
-    open_socket(
-        service,
-        environment,
-        (upgrade, place),
-        socket::serve_session,
-    )
-}
-
-async fn tools_session(
-    State(service): State<Arc<Service>>,
-    Path(environment): Path<String>,
-    Extension(place): Extension<ConnectionPlace>,
-    upgrade: WebSocketUpgrade,
-) -> Result<Response, Refusal> {
-    open_socket(service, environment, (upgrade, place), socket::serve_rpc)
-}
-
-fn open_socket<F>(
-    service: Arc<Service>,
-    environment: String,
-    (upgrade, place): (WebSocketUpgrade, ConnectionPlace),
-    serve: impl FnOnce(axum::extract::ws::WebSocket, Episode) -> F + Send + 'static,
-) -> Result<Response, Refusal>
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    check(&service, &environment)?;
-    let upgrade = upgrade
-        .max_message_size(MAX_MESSAGE_BYTES)
-        .max_frame_size(MAX_MESSAGE_BYTES);
-    // Keeps the service from ending before the session.
-    let open = service.sockets.token();
-    Ok(upgrade.on_upgrade(move |socket| async move {
-        serve(socket, Episode::new(service, environment)).await;
-        drop((open, place));
-    }))
+/// The handler of requests for a WebSocket.
+fn sockets(protocol: Protocol) -> MethodRouter<Arc<Service>> {
+    let handler = move |State(service): State<Arc<Service>>,
+                        Path(environment): Path<String>,
+                        Extension(place): Extension<ConnectionPlace>,
+                        upgrade: WebSocketUpgrade| async move {
+        check(&service, &environment)?;
+        let upgrade = upgrade
+            .max_message_size(MAX_MESSAGE_BYTES)
+            .max_frame_size(MAX_MESSAGE_BYTES);
+        // Keeps the service from ending before the session.
+        let open = service.sockets.token();
+        Ok::<Response, Refusal>(upgrade.on_upgrade(move |socket| async move {
+            socket::serve(socket, Episode::new(service, environment), protocol).await;
+            drop((open, place));
+        }))
+    };
+    get(handler)
 }
 
 async fn call(
@@ -109,7 +85,13 @@ async fn call(
     let mut wait = service.wait();
     let (bytes, _room) = Body::read(request, &service, &mut wait).await?.into_parts();
     let mut episode = Episode::new(service, environment);
-    Ok(json(&rpc::answer_over_http(&mut episode, &bytes).await))
+    let answer = rpc::answer_over_http(&mut episode, &bytes).await;
+    Ok(rpc_response(answer.as_ref()))
+}
+
+/// The response with an answer of JSON-RPC. A notification has none.
+fn rpc_response(answer: Option<&Value>) -> Response {
+    answer.map_or_else(|| StatusCode::ACCEPTED.into_response(), json)
 }
 
 async fn reset(
@@ -203,4 +185,23 @@ fn refused(fault: Fault) -> Refusal {
         Code::ExecutionError | Code::SessionError => StatusCode::INTERNAL_SERVER_ERROR,
     };
     Refusal::new(status, fault.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_notification_has_an_empty_response() {
+        for (answer, status, body) in [
+            (None, StatusCode::ACCEPTED, ""),
+            (Some(&json!({"id": 1})), StatusCode::OK, r#"{"id":1}"#),
+        ] {
+            let (head, read) = rpc_response(answer).into_parts();
+            assert_eq!(head.status, status);
+            assert_eq!(read.collect().await.unwrap().to_bytes(), body);
+        }
+    }
 }

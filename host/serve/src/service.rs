@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rlf_environments::environments::Environments;
+use rlf_environments::session::EnvironmentSession;
 use rlf_interpreters::interpreter::{Interpreter, Interpreters};
 use rlf_plugins::registry::Registry;
 use rlf_tools::tool_manager::ToolManager;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -173,6 +175,15 @@ impl Service {
         self.place(&self.calls, "calls", wait).await
     }
 
+    /// Waits until the calls of a session before this one have ended. They keep no place from other calls meanwhile.
+    pub(crate) async fn lock_session<'a>(
+        &self,
+        session: &'a Mutex<EnvironmentSession>,
+    ) -> Result<MutexGuard<'a, EnvironmentSession>, Refusal> {
+        let locked = timeout(self.config.queue, session.lock()).await;
+        locked.map_err(|_| Refusal::later("too many calls of this session are under way"))
+    }
+
     async fn place(
         &self,
         queue: &Queue,
@@ -240,6 +251,31 @@ impl Service {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopped.is_cancelled()
+    }
+}
+
+#[cfg(test)]
+impl Service {
+    /// A service that offers nothing.
+    pub(crate) fn offering_nothing(config: ServeConfig) -> Arc<Self> {
+        use rlf_environments::environments::EnvironmentConfig;
+        use rlf_sandbox::{Sandbox, SandboxConfig};
+        use rlf_tools::tool_manager::ToolManagerConfig;
+
+        let small = SandboxConfig {
+            instances: Some(16),
+            workers: Some(2),
+            ..SandboxConfig::default()
+        };
+        let sandbox = Sandbox::new(&small).unwrap();
+        let registry = Registry::default();
+        let offer = Offer {
+            registry: &registry,
+            tools: ToolManager::new(&registry, &ToolManagerConfig::default()).unwrap(),
+            environments: Environments::new(&registry, &sandbox, &EnvironmentConfig::default()),
+            workers: 2,
+        };
+        Arc::new(Self::new(config, offer).unwrap())
     }
 }
 

@@ -7,15 +7,25 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, watch};
 use tokio_tungstenite::accept_async;
 use tokio_tungstenite::tungstenite::Message;
 
 /// A running server.
 pub(crate) struct Scripted {
     address: String,
+    seen: Arc<Seen>,
+}
+
+/// What clients have done.
+#[derive(Default)]
+struct Seen {
     /// The number of WebSockets that are open.
-    pub(crate) open: Arc<AtomicUsize>,
-    connections: Arc<AtomicUsize>,
+    open: watch::Sender<usize>,
+    /// The number of WebSockets so far.
+    connections: AtomicUsize,
+    /// Notified of each answered ping.
+    pong: Notify,
 }
 
 impl Scripted {
@@ -23,19 +33,14 @@ impl Scripted {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address").to_string();
-        let (open, connections) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
-        let counters = (Arc::clone(&open), Arc::clone(&connections));
+        let seen = Arc::<Seen>::default();
+        let seeing = Arc::clone(&seen);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (open, connections) = (Arc::clone(&counters.0), Arc::clone(&counters.1));
-                tokio::spawn(serve(stream, open, connections));
+                tokio::spawn(serve(stream, Arc::clone(&seeing)));
             }
         });
-        Self {
-            address,
-            open,
-            connections,
-        }
+        Self { address, seen }
     }
 
     /// The base URL of an environment.
@@ -45,23 +50,45 @@ impl Scripted {
 
     /// The number of WebSockets so far.
     pub(crate) fn connections(&self) -> usize {
-        self.connections.load(Ordering::SeqCst)
+        self.seen.connections.load(Ordering::SeqCst)
+    }
+
+    /// Waits until no WebSocket is open.
+    pub(crate) async fn all_left(&self) {
+        let mut open = self.seen.open.subscribe();
+        open.wait_for(|open| *open == 0)
+            .await
+            .expect("the sender is held");
+    }
+
+    /// Waits for the answer to a ping.
+    pub(crate) async fn pong(&self) {
+        self.seen.pong.notified().await;
     }
 }
 
-async fn serve(mut stream: TcpStream, open: Arc<AtomicUsize>, connections: Arc<AtomicUsize>) {
+async fn serve(mut stream: TcpStream, seen: Arc<Seen>) {
     let head = head(&stream).await;
-    let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+    let path = head.split(' ').nth(1).unwrap_or_default();
     let mut parts = path.trim_start_matches('/').split('/');
     let (environment, what) = (parts.next().unwrap_or_default(), parts.next());
     if what != Some("ws") {
-        let mut read = vec![0; head.len()];
+        let length = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            let is_length = name.eq_ignore_ascii_case("content-length");
+            is_length.then(|| value.trim().parse::<usize>().expect("a length"))
+        });
+        let mut request = vec![0; head.len() + length.unwrap_or_default()];
         stream
-            .read_exact(&mut read)
+            .read_exact(&mut request)
             .await
-            .expect("the head is there");
-        let (status, body) = match what {
-            Some("schema") => ("200 OK", json!({"action": schema(environment)})),
+            .expect("the request is whole");
+        let (status, body) = match (what, listed(environment)) {
+            (Some("schema"), _) => ("200 OK", json!({"action": schema(environment)})),
+            (Some("mcp"), Some(tools)) => {
+                let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}});
+                ("200 OK", result)
+            }
             _ => ("404 Not Found", json!({"detail": "Not Found"})),
         };
         let body = body.to_string();
@@ -72,12 +99,11 @@ async fn serve(mut stream: TcpStream, open: Arc<AtomicUsize>, connections: Arc<A
         stream.write_all(answer.as_bytes()).await.expect("it reads");
         return;
     }
-    let number = connections.fetch_add(1, Ordering::SeqCst);
-    open.fetch_add(1, Ordering::SeqCst);
-    let environment = environment.to_owned();
+    let number = seen.connections.fetch_add(1, Ordering::SeqCst);
+    seen.open.send_modify(|open| *open += 1);
     // A client may leave at any time.
-    _ = session(stream, &environment, number).await;
-    open.fetch_sub(1, Ordering::SeqCst);
+    _ = session(stream, environment, number, &seen.pong).await;
+    seen.open.send_modify(|open| *open -= 1);
 }
 
 /// The head of a request, which stays to be read.
@@ -86,16 +112,17 @@ async fn head(stream: &TcpStream) -> String {
     loop {
         let count = stream.peek(&mut bytes).await.expect("a request");
         let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
-        if text.contains("\r\n\r\n") || count == 0 {
-            return text;
+        if let Some(end) = text.find("\r\n\r\n") {
+            return text[..end + 4].to_owned();
         }
+        assert!(count > 0, "a request has a head");
         tokio::task::yield_now().await;
     }
 }
 
 fn schema(environment: &str) -> Value {
     match environment {
-        "calls" => {
+        "calls" | "described" | "unlisted" => {
             json!({"type": "object", "properties": {"tool_name": {"type": "string"}, "arguments": {"type": "object"}}})
         }
         _ => json!({
@@ -106,10 +133,22 @@ fn schema(environment: &str) -> Value {
     }
 }
 
+/// The tools that an environment lists outside of a session.
+fn listed(environment: &str) -> Option<Value> {
+    let description = match environment {
+        "calls" => "Adds",
+        "described" => "Adds to the count",
+        _ => return None,
+    };
+    let schema = json!({"type": "object", "properties": {"by": {"type": "integer"}}});
+    Some(json!([{"name": "add", "description": description, "inputSchema": schema}]))
+}
+
 async fn session(
     stream: TcpStream,
     environment: &str,
     number: usize,
+    pong: &Notify,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let mut socket = accept_async(stream).await?;
     let answer = |value: Value| Message::text(value.to_string());
@@ -126,12 +165,11 @@ async fn session(
             .await?;
         return Ok(socket.close(None).await?);
     }
-    let mut pongs = 0;
     while let Some(received) = socket.next().await {
         let text = match received? {
             Message::Text(text) => text,
             Message::Pong(_) => {
-                pongs += 1;
+                pong.notify_one();
                 continue;
             }
             _ => continue,
@@ -145,17 +183,15 @@ async fn session(
                 socket.send(begun).await?;
                 Message::Ping("are you there?".into())
             }
-            ("step", "pings") => observation(json!({"pongs": pongs > 0}), Value::Null, false),
             ("reset", _) => {
                 let seen = json!({"hint": "from 0 to 9", "seed": message["data"]["seed"], "metadata": {"secret": 7}});
                 observation(seen, Value::Null, false)
             }
             ("state", _) => answer(json!({"type": "state", "data": {"step_count": 1}})),
             ("mcp", _) => {
-                let tool = json!({"name": "add", "description": "Adds", "inputSchema": {"type": "object", "properties": {"by": {"type": "integer"}}}});
-                answer(
-                    json!({"type": "mcp", "data": {"jsonrpc": "2.0", "id": 1, "result": {"tools": [tool]}}}),
-                )
+                let result = json!({"tools": listed(environment)});
+                let response = json!({"jsonrpc": "2.0", "id": 1, "result": result});
+                answer(json!({"type": "mcp", "data": response}))
             }
             ("step", "hangs") => {
                 std::future::pending::<()>().await;

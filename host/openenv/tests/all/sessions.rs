@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rlf_dialogue::message::plain_text;
@@ -11,6 +10,7 @@ use rlf_environments::error::OpenError;
 use rlf_environments::server::{EnvironmentServer, ServerStart, ServerStep};
 use rlf_openenv::{OpenEnvConfig, OpenEnvError, RewardOf, connect};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::scripted::Scripted;
 
@@ -32,6 +32,9 @@ async fn open(scripted: &Scripted, environment: &str) -> ServerStart {
     let server = server(config(scripted, environment)).expect("it answers");
     server.open(&json!({}), 3).await.expect("it opens")
 }
+
+/// Time after which a test gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The text that a model reads after a step.
 fn seen(step: &ServerStep) -> String {
@@ -66,13 +69,8 @@ async fn a_typed_action_is_a_tool_and_its_reward_the_verdict() {
         json!({"step_count": 1})
     );
     drop(start);
-    for _ in 0..100 {
-        if scripted.open.load(Ordering::SeqCst) == 0 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("a dropped session stays open on the server");
+    let left = timeout(PATIENCE, scripted.all_left()).await;
+    left.expect("a dropped session ends on the server");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -153,7 +151,7 @@ async fn no_more_sessions_are_open_than_the_configuration_allows() {
     let nothing = json!({});
     let one = server.open(&nothing, 0).await.expect("it opens");
     let _two = server.open(&nothing, 0).await.expect("it opens");
-    let waits = tokio::time::timeout(Duration::from_millis(100), server.open(&nothing, 0)).await;
+    let waits = timeout(Duration::from_millis(100), server.open(&nothing, 0)).await;
     assert!(waits.is_err(), "a third session opened");
     drop(one);
     server.open(&nothing, 0).await.expect("it opens");
@@ -163,9 +161,23 @@ async fn no_more_sessions_are_open_than_the_configuration_allows() {
 async fn pings_are_answered_while_the_policy_thinks() {
     let scripted = Scripted::start().await;
     let mut start = open(&scripted, "pings").await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let pong = timeout(PATIENCE, scripted.pong()).await;
+    pong.expect("a ping is answered before the next step");
     let step = start.session.call("step", &json!({"guess": 7})).await;
-    assert_eq!(seen(&step), r#"{"pongs":true}"#);
+    assert_eq!(seen(&step), r#"{"right":true}"#);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_hash_of_an_environment_changes_with_the_tools_that_it_lists() {
+    let scripted = Scripted::start().await;
+    let hash = |environment: &str| {
+        let server = server(config(&scripted, environment)).expect("it answers");
+        server.hash().to_owned()
+    };
+    assert_eq!(hash("calls"), hash("calls"));
+    // Their actions have the same schema.
+    assert_ne!(hash("calls"), hash("described"));
+    assert_ne!(hash("calls"), hash("unlisted"));
 }
 
 #[test]

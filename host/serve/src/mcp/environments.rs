@@ -13,10 +13,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit};
-use tokio::time::timeout;
-
 use super::convert::answer;
+use crate::answer::Refusal;
 use crate::exposure::Exposure;
 use crate::queue::WaitBudget;
 use crate::service::Service;
@@ -173,6 +171,12 @@ enum Stop {
     Error(ErrorData),
 }
 
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Unavailable(refusal.reason())
+    }
+}
+
 impl From<SessionRefusal> for Stop {
     fn from(refusal: SessionRefusal) -> Self {
         let what = refusal.to_string();
@@ -231,7 +235,7 @@ async fn open(
         )));
     }
     let setup = Value::Object(setup);
-    let _place = place(service, wait).await?;
+    let _place = service.call_place(wait).await?;
     let (name, session) = service
         .sessions
         .open(&environment, &setup, own.unwrap_or(seed))
@@ -243,20 +247,6 @@ async fn open(
     Ok(structured(
         json!({"session": name, "messages": messages, "tools": tools(&session)}),
     ))
-}
-
-/// Waits until the calls of the session before this one have ended. They keep no place from other calls meanwhile.
-async fn locked<'a>(
-    service: &Service,
-    session: &'a Mutex<EnvironmentSession>,
-) -> Result<MutexGuard<'a, EnvironmentSession>, Stop> {
-    let locked = timeout(service.config.queue, session.lock()).await;
-    locked.map_err(|_| Stop::Unavailable("too many calls of this session are under way".to_owned()))
-}
-
-async fn place(service: &Service, wait: &mut WaitBudget) -> Result<OwnedSemaphorePermit, Stop> {
-    let place = service.call_place(wait).await;
-    place.map_err(|refusal| Stop::Unavailable(refusal.reason()))
 }
 
 fn tools(session: &EnvironmentSession) -> Vec<Value> {
@@ -286,8 +276,8 @@ async fn call_tool(
         arguments,
     } = arguments?;
     let session = service.sessions.get(&session)?;
-    let mut session = locked(service, &session).await?;
-    let _place = place(service, wait).await?;
+    let mut session = service.lock_session(&session).await?;
+    let _place = service.call_place(wait).await?;
     let call = ToolCall {
         call_id: format!("{id}/0/0"),
         name: tool,
@@ -321,8 +311,8 @@ async fn say(
 ) -> Result<CallToolResult, Stop> {
     let Say { session, text } = arguments?;
     let session = service.sessions.get(&session)?;
-    let mut session = locked(service, &session).await?;
-    let _place = place(service, wait).await?;
+    let mut session = service.lock_session(&session).await?;
+    let _place = service.call_place(wait).await?;
     let (reply, feedback) = session.say(&text, &context(id)).await?;
     let reply = match reply {
         Reply::Said(content) => Some(plain_text(&content)),
@@ -346,8 +336,8 @@ async fn verify(
         answer,
     } = arguments?;
     let session = service.sessions.get(&session)?;
-    let session = locked(service, &session).await?;
-    let _place = place(service, wait).await?;
+    let session = service.lock_session(&session).await?;
+    let _place = service.call_place(wait).await?;
     let verdict = session.verify(answer.as_deref(), &reference).await?;
     Ok(structured(json!({
         "success": verdict.success,

@@ -6,13 +6,14 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{Method, StatusCode};
 use http_body_util::Full;
+use rmcp::model::ErrorData;
 use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-
 use serde::Deserialize;
+use serde_json::{Value, json};
 
-use crate::answer::Refusal;
+use crate::answer::{Refusal, json};
 use crate::body::Body;
 use crate::mcp::Handler;
 use crate::service::Service;
@@ -75,6 +76,9 @@ impl Mcp {
             // The protocol keeps it with the message, and so as long as a call has the arguments.
             head.extensions.insert(Arc::new(room));
             self.check_places(&bytes).await?;
+            if let Some(answer) = refused_integer(&bytes) {
+                return Ok(answer);
+            }
         }
         let request = http::Request::from_parts(head, Full::new(bytes::Bytes::from(bytes)));
         let mut response = self.protocol.handle(request).await;
@@ -103,5 +107,47 @@ impl Mcp {
             ));
         }
         Ok(())
+    }
+}
+
+/// The answer to a message with an integer of more than 64 bits, which the protocol's library would round.
+fn refused_integer(body: &[u8]) -> Option<Response> {
+    let error = rlf_json::check(body).err()?;
+    // The library says what is wrong with a body that is not JSON.
+    let message: Value = serde_json::from_slice(body).ok()?;
+    let error = ErrorData::invalid_params(error.to_string(), None);
+    Some(json(
+        &json!({"jsonrpc": "2.0", "id": message.get("id"), "error": error}),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_integer_that_would_be_rounded_is_refused_in_the_protocols_form() {
+        let call = |n: &str| {
+            let params = format!(r#"{{"name": "add", "arguments": {{"n": {n}}}}}"#);
+            let call = format!(r#"{{"id": 7, "method": "tools/call", "params": {params}}}"#);
+            refused_integer(call.as_bytes())
+        };
+        assert!(call("18446744073709551615").is_none());
+        assert!(call("18446744073709551616 not JSON").is_none());
+        let body = call("18446744073709551616").unwrap().into_body();
+        let body = body.collect().await.unwrap().to_bytes();
+        let answer: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&json!(7), &json!(-32_602))
+        );
+        let says = "the integer 18446744073709551616 has more than 64 bits";
+        let message = answer["error"]["message"].as_str();
+        assert!(
+            message.is_some_and(|message| message.contains(says)),
+            "{answer}"
+        );
     }
 }

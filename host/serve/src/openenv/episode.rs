@@ -10,10 +10,10 @@ use rlf_environments::error::SessionError;
 use rlf_environments::session::EnvironmentSession;
 use rlf_plugins::turn::TurnContext;
 use serde_json::{Map, Value, json};
-use tokio::sync::{Mutex, MutexGuard};
-use tokio::time::timeout;
+use tokio::sync::Mutex;
 
 use super::protocol::{Action, Code, Fault, Observed, read_action};
+use crate::answer::Refusal;
 use crate::service::Service;
 use crate::sessions::SessionRefusal;
 
@@ -108,8 +108,7 @@ impl Episode {
     ) -> Result<&mut Open, Fault> {
         let service = &self.service;
         let mut wait = service.wait();
-        let place = service.call_place(&mut wait).await;
-        let _place = place.map_err(|refusal| busy(refusal.reason()))?;
+        let _place = service.call_place(&mut wait).await?;
         let seed = seed.unwrap_or(service.config.seed);
         let setup = if setup.is_empty() {
             let setup = service
@@ -168,7 +167,7 @@ impl Episode {
         let action = read_action(action)?;
         let service = Arc::clone(&self.service);
         let open = self.opened().await?;
-        let mut session = locked(&service, &open.session).await?;
+        let mut session = service.lock_session(&open.session).await?;
         if let Action::ListTools {} = action {
             let tools: Vec<Value> = session.tools().map(tool).collect();
             return Ok(Observed {
@@ -178,8 +177,7 @@ impl Episode {
             });
         }
         let mut wait = service.wait();
-        let place = service.call_place(&mut wait).await;
-        let _place = place.map_err(|refusal| busy(refusal.reason()))?;
+        let _place = service.call_place(&mut wait).await?;
         let (observation, mut reward) = match action {
             Action::CallTool {
                 tool_name,
@@ -230,10 +228,9 @@ impl Episode {
     pub(super) async fn state(&mut self) -> Result<Value, Fault> {
         let service = Arc::clone(&self.service);
         let open = self.opened().await?;
-        let session = locked(&service, &open.session).await?;
+        let session = service.lock_session(&open.session).await?;
         let mut wait = service.wait();
-        let place = service.call_place(&mut wait).await;
-        let _place = place.map_err(|refusal| busy(refusal.reason()))?;
+        let _place = service.call_place(&mut wait).await?;
         let state = session.state().await?;
         let state: Value = rlf_json::from_str(&state).map_err(|error| {
             Fault::new(
@@ -340,17 +337,10 @@ fn context(name: &str, number: u32) -> TurnContext {
     }
 }
 
-/// Waits until the calls of the session before this one have ended.
-pub(super) async fn locked<'a>(
-    service: &Service,
-    session: &'a Mutex<EnvironmentSession>,
-) -> Result<MutexGuard<'a, EnvironmentSession>, Fault> {
-    let locked = timeout(service.config.queue, session.lock()).await;
-    locked.map_err(|_| busy("too many calls of this session are under way".to_owned()))
-}
-
-fn busy(why: String) -> Fault {
-    Fault::new(Code::ExecutionError, why)
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(Code::ExecutionError, refusal.reason())
+    }
 }
 
 impl From<SessionError> for Fault {

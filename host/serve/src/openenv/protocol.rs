@@ -44,6 +44,9 @@ pub(super) enum ServerMessage {
     Mcp(Value),
     /// The reason why a message has no answer.
     Error(Fault),
+    /// The answer to a client that speaks JSON-RPC alone.
+    #[serde(untagged)]
+    Rpc(Value),
 }
 
 /// An observation, with its reward.
@@ -91,8 +94,13 @@ impl Fault {
 
 /// Reads a client's message.
 pub(super) fn read_message(text: &str) -> Result<ClientMessage, Fault> {
-    let message: Value = rlf_json::from_str(text)
-        .map_err(|error| Fault::new(Code::InvalidJson, format!("Invalid JSON: {error}")))?;
+    let message: Value = rlf_json::from_str(text).map_err(|error| {
+        if error.is_data() {
+            // It is JSON, with an integer of more than 64 bits.
+            return Fault::new(Code::ValidationError, format!("Invalid message: {error}"));
+        }
+        Fault::new(Code::InvalidJson, format!("Invalid JSON: {error}"))
+    })?;
     let kind = message.get("type").and_then(Value::as_str);
     if !kind.is_some_and(|kind| MESSAGE_TYPES.contains(&kind)) {
         let known = MESSAGE_TYPES.join(", ");
@@ -177,4 +185,24 @@ pub(super) fn state_schema() -> Value {
         "step_count": {"type": "integer", "minimum": 0},
         "state": {"description": "The environment's state"},
     }})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_integer_that_would_be_rounded_is_named() {
+        let step = |by: &str| {
+            let action = r#"{"type": "call_tool", "tool_name": "add", "arguments": {"by": BY}}"#;
+            let message = format!(r#"{{"type": "step", "data": {action}}}"#).replace("BY", by);
+            read_message(&message)
+        };
+        assert!(step("18446744073709551615").is_ok());
+        let fault = step("18446744073709551616").unwrap_err();
+        assert_eq!(fault.code, Code::ValidationError);
+        let says = "the integer 18446744073709551616 has more than 64 bits";
+        assert!(fault.message.contains(says), "{}", fault.message);
+        assert_eq!(step("1]").unwrap_err().code, Code::InvalidJson);
+    }
 }

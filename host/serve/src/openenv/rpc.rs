@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
-use super::episode::{Episode, call, locked};
+use super::episode::{Episode, call};
 use super::protocol::{Code, Fault};
+use crate::answer::Refusal;
 
 const PARSE_ERROR: i32 = -32_700;
 const INVALID_REQUEST: i32 = -32_600;
@@ -48,45 +49,68 @@ impl From<Fault> for Failed {
     }
 }
 
-/// Answers a request of a client whose WebSocket is its session.
-pub(super) async fn answer(episode: &mut Episode, request: Value) -> Value {
+impl From<Refusal> for Failed {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(INTERNAL_ERROR, refusal.reason())
+    }
+}
+
+/// Answers a request of a client whose WebSocket is its session. A request without an id is a notification: it is
+/// carried out and has no answer.
+pub(super) async fn answer(episode: &mut Episode, request: Value) -> Option<Value> {
     respond(episode, request, true).await
 }
 
-/// Answers a request as text, of a client whose WebSocket is its session.
-pub(super) async fn answer_text(episode: &mut Episode, text: &str) -> Value {
-    match parse(text.as_bytes()) {
-        Ok(request) => respond(episode, request, true).await,
-        Err(failed) => failure(&Value::Null, failed),
-    }
+/// Like [`answer`], for a request as text.
+pub(super) async fn answer_text(episode: &mut Episode, text: &str) -> Option<Value> {
+    respond_to_text(episode, text.as_bytes(), true).await
 }
 
-/// Answers a request that names its session in `params.session_id`, or gets a fresh one.
-pub(super) async fn answer_over_http(episode: &mut Episode, body: &[u8]) -> Value {
-    match parse(body) {
-        Ok(request) => respond(episode, request, false).await,
-        Err(failed) => failure(&Value::Null, failed),
-    }
+/// Like [`answer_text`], for a request that names its session in `params.session_id`, or gets a fresh one.
+pub(super) async fn answer_over_http(episode: &mut Episode, body: &[u8]) -> Option<Value> {
+    respond_to_text(episode, body, false).await
 }
 
-fn parse(text: &[u8]) -> Result<Value, Failed> {
-    rlf_json::from_slice(text)
-        .map_err(|error| Failed::new(PARSE_ERROR, format!("Parse error: {error}")))
+/// The answer to a request for which the service has no room. It is not read, so nobody knows its id.
+pub(super) fn refused(refusal: Refusal) -> Value {
+    failure(&Value::Null, refusal.into())
 }
 
-async fn respond(episode: &mut Episode, request: Value, is_session: bool) -> Value {
-    let id = request.get("id").cloned().unwrap_or_default();
-    let request = match Request::deserialize(request) {
+async fn respond_to_text(episode: &mut Episode, text: &[u8], is_session: bool) -> Option<Value> {
+    let request: Value = match serde_json::from_slice(text) {
         Ok(request) => request,
         Err(error) => {
-            let what = format!("Invalid request: {error}");
-            return failure(&id, Failed::new(INVALID_REQUEST, what));
+            let what = format!("Parse error: {error}");
+            return Some(failure(&Value::Null, Failed::new(PARSE_ERROR, what)));
         }
     };
-    match result(episode, request, is_session).await {
+    match rlf_json::check(text) {
+        Ok(()) => respond(episode, request, is_session).await,
+        Err(error) => Some(invalid(request.get("id"), &error)),
+    }
+}
+
+async fn respond(episode: &mut Episode, request: Value, is_session: bool) -> Option<Value> {
+    let id = request.get("id").cloned();
+    // Serde would accept a list that has the fields' values in order.
+    let read = serde_json::from_value::<Map<String, Value>>(request)
+        .and_then(|request| Request::deserialize(Value::Object(request)));
+    let request = match read {
+        Ok(request) => request,
+        Err(error) => return Some(invalid(id.as_ref(), &error)),
+    };
+    let result = result(episode, request, is_session).await;
+    let id = id?;
+    Some(match result {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
         Err(failed) => failure(&id, failed),
-    }
+    })
+}
+
+/// The answer to what is no request, or to one whose integers would be rounded.
+fn invalid(id: Option<&Value>, error: &serde_json::Error) -> Value {
+    let failed = Failed::new(INVALID_REQUEST, format!("Invalid request: {error}"));
+    failure(id.unwrap_or(&Value::Null), failed)
 }
 
 fn failure(id: &Value, Failed { code, message }: Failed) -> Value {
@@ -121,7 +145,7 @@ async fn result(
         }
         "tools/list" => {
             let session = session(episode, named, is_session).await?;
-            let session = locked(&episode.service, &session).await?;
+            let session = episode.service.lock_session(&session).await?;
             let tools: Vec<Value> = session
                 .tools()
                 .map(|tool| json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}))
@@ -143,11 +167,9 @@ async fn result(
             let mut called = if let Some(name) = named.filter(|_| !is_session) {
                 let service = &episode.service;
                 let session = service.sessions.get(name).map_err(|_| unknown_session())?;
-                let mut session = locked(service, &session).await?;
+                let mut session = service.lock_session(&session).await?;
                 let mut wait = service.wait();
-                let place = service.call_place(&mut wait).await;
-                let _place =
-                    place.map_err(|refusal| Failed::new(INTERNAL_ERROR, refusal.reason()))?;
+                let _place = service.call_place(&mut wait).await?;
                 call(&mut session, name, 0, tool, arguments)
                     .await
                     .observation
