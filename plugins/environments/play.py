@@ -1,7 +1,7 @@
 """Plays episodes in the environments of this folder, natively: load, call, save.
 
-The environments need the packages pydantic and mcp. The stand-ins of ../python/packages are taken where they are
-there, for they are what the sandbox has; RLF_ENVIRONMENTS=installed takes the installed packages instead.
+The environments need the packages pydantic and mcp. The mcp of ../python/packages is taken where it is there, for it is
+what the sandbox has; RLF_ENVIRONMENTS=installed takes the installed package instead.
 """
 
 import asyncio
@@ -13,18 +13,17 @@ import random
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-STAND_INS = FOLDER.parent / "python" / "packages"
+PACKAGES = FOLDER.parent / "python" / "packages"
 STATE_TOOLS = ("load_scenario", "save_scenario")
 
 
-def uses_stand_ins():
-    """Whether the project's own packages are taken, rather than installed ones."""
-    there = all((STAND_INS / package / "__init__.py").exists() for package in ("pydantic", "mcp"))
-    return there and os.environ.get("RLF_ENVIRONMENTS") != "installed"
+def uses_own_mcp():
+    """Whether the project's own mcp is taken, rather than the installed one."""
+    return (PACKAGES / "mcp" / "__init__.py").exists() and os.environ.get("RLF_ENVIRONMENTS") != "installed"
 
 
-if uses_stand_ins() and str(STAND_INS) not in sys.path:
-    sys.path.insert(0, str(STAND_INS))
+if uses_own_mcp() and str(PACKAGES) not in sys.path:
+    sys.path.insert(0, str(PACKAGES))
 
 
 def names():
@@ -42,7 +41,7 @@ def load_module(name):
 
 def registered(module):
     """All tools by name: description and schema of the arguments."""
-    if uses_stand_ins():
+    if uses_own_mcp():
         return {name: (tool.description, tool.parameters) for name, tool in module.mcp.tools.items()}
     return {tool.name: (tool.description, tool.inputSchema) for tool in asyncio.run(module.mcp.list_tools())}
 
@@ -71,7 +70,7 @@ class Episode:
         if name not in self.modules or function in STATE_TOOLS:
             raise Refused(f"no tool {tool!r} in this episode")
         mcp = self.modules[name].mcp
-        call = mcp.call if uses_stand_ins() else lambda *given: asyncio.run(mcp.call_tool(*given))
+        call = mcp.call if uses_own_mcp() else lambda *given: asyncio.run(mcp.call_tool(*given))
         try:
             return call(function, arguments)
         except Exception as error:

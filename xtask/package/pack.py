@@ -22,7 +22,8 @@ LICENCE = re.compile(r"(LICEN[CS]E|COPYING|COPYRIGHT|NOTICE|UNLICENSE)", re.IGNO
 #: The licences of software that is no Rust package.
 OTHERS = """Third-party software in rlf-host
 
-The plugin `python` contains CPython, under the Python Software Foundation License Version 2: https://docs.python.org/3/license.html.
+The plugin `python` contains CPython and typing-extensions, under the Python Software Foundation License Version 2:
+https://docs.python.org/3/license.html. It also contains pydantic, pydantic-core, annotated-types and typing-inspection (MIT).
 Its library and the plugins `javascript` and `reward-sql-result` contain C libraries: wasi-libc (MIT, Apache-2.0), QuickJS (MIT) and
 SQLite (public domain). The container image contains the GNU C library (LGPL-2.1-or-later).
 
@@ -101,14 +102,13 @@ def licences(result: Path, target: str, manifests: list[str]) -> None:
         platform = ["--filter-platform", target]
         answer = subprocess.run([*command, *platform], check=True, capture_output=True, text=True)
         for package in json.loads(answer.stdout)["packages"]:
-            if package["source"] is None:
-                continue
             name = f"{package['name']} {package['version']} ({package['license']})"
             folder = Path(package["manifest_path"]).parent
             files = [file for file in sorted(folder.iterdir()) if LICENCE.match(file.name) and file.is_file()]
             for file in files:
                 texts.setdefault(file.read_text(errors="replace").strip(), set()).add(name)
-            if not files:
+            # What has no source is ours, or pydantic-core, which brings its text.
+            if not files and package["source"] is not None:
                 without.add(name)
     parts = [OTHERS, "Packages whose archives have no licence text:\n\n" + "\n".join(sorted(without))]
     parts += ["\n".join(sorted(names)) + "\n\n" + text for text, names in sorted(texts.items(), key=lambda one: min(one[1]))]

@@ -24,7 +24,7 @@ use crate::{
     machine::{self, Need},
     plugins,
     project::Project,
-    python::Tier,
+    python::{Tier, pydantic},
     steps::{self, Steps, say},
     venv::{self, Venv},
 };
@@ -177,7 +177,11 @@ pub fn run(project: &Project, choice: &Choice) -> Result<()> {
         };
         steps.take(&format!("licence texts for {triple}"), || {
             let mut write = pack(project, &tools, "licences");
-            write.arg(&files.licences).arg(triple).args(WORKSPACES);
+            write
+                .arg(&files.licences)
+                .arg(triple)
+                .args(WORKSPACES)
+                .arg(pydantic::core_manifest(project)?);
             steps::output(&mut write).map(|_| ())
         })?;
         steps.take(&format!("wheel for {triple}"), || {

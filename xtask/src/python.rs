@@ -3,13 +3,14 @@
 //! Every build uses the driver, `plugins/python/driver`, and is a component of the same WIT world, so no other module
 //! knows which build was made. `cargo xtask python` takes the fast build if this machine can make it, or the build
 //! that its option names. `cargo xtask plugins` and all other commands keep that choice. Without one they take the
-//! portable build, which takes seconds.
+//! portable build, which needs no C compiler.
 //!
 //! The Python with numpy and similar packages, `plugins/python-science`, is a plugin of its own. It is built only if
 //! somebody asks for it with `cargo xtask science`, and kept up to date from then on.
 
 mod componentize;
 mod native;
+pub(crate) mod pydantic;
 
 use std::{
     fmt, fs,
@@ -51,7 +52,7 @@ const SDK: &str = "sdk/python";
 /// A build of the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Tier {
-    /// CPython 3.14 by componentize-py: made in seconds with what PyPI has
+    /// CPython 3.14 by componentize-py: made without a C compiler
     Portable,
     /// CPython 3.13 from C as one module: needs clang 19, and runs programs many times faster
     Fast,
@@ -64,7 +65,7 @@ impl Tier {
     }
 
     /// Its inputs, relative to the repository.
-    fn inputs(self) -> [&'static str; 5] {
+    fn inputs(self) -> [&'static str; 6] {
         let own = match self {
             Self::Portable => "plugins/python/component",
             Self::Fast => "plugins/python/native",
@@ -73,6 +74,7 @@ impl Tier {
             own,
             "plugins/python/driver",
             "plugins/python/packages",
+            "plugins/python/pydantic",
             "sdk/python/rlf",
             "wit",
         ]

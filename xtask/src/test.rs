@@ -11,9 +11,10 @@ use crate::{
     metadata::Metadata,
     package, plugins,
     project::Project,
+    python::pydantic,
     skipped::Skipped,
     steps::{self, Steps, say},
-    with_c,
+    venv, with_c,
 };
 
 /// The package of the end-to-end tests, which run the binary.
@@ -231,14 +232,14 @@ impl Run<'_> {
             );
         }
         if has_python(self.project, "(3, 11)") {
+            let python = pydantic::venv(self.project)?.program("python");
             for (what, folder) in IN_PYTHON {
                 self.steps.run(
                     &format!("test {what} natively"),
-                    self.project
-                        .command("python3")
+                    venv::command(self.project, &python)
                         .args(["-m", "unittest", "discover", "--start-directory"])
                         .arg(self.project.root().join(folder)),
-                    "see the failed test above; it runs under the machine's own python3",
+                    "see the failed test above; it runs under the machine's own Python, in a venv with pydantic",
                 )?;
             }
             return Ok(());

@@ -27,7 +27,7 @@ def setUpModule():
     try:
         play.load_module(play.names()[0])
     except ModuleNotFoundError as missing:
-        reason = f"SKIPPED: {missing}; the stand-ins are not there, and `pip install pydantic 'mcp<2'` would do as well"
+        reason = f"SKIPPED: {missing}; `pip install pydantic`, and 'mcp<2' where ../python/packages is not there"
         print(reason, file=sys.stderr)
         raise unittest.SkipTest(reason) from missing
 

@@ -307,6 +307,7 @@ from pydantic import BaseModel, Field
 
 
 class Node(BaseModel):
+    model_config = {'regex_engine': 'python-re'}
     seen: ClassVar[int] = 0
     weight: Decimal = Decimal('0.5')
     code: str = Field(default='ab', pattern=r'^(?!x)\\w+$')

@@ -1,4 +1,4 @@
-//! The portable build: CPython as componentize-py ships it, made in seconds without a C compiler.
+//! The portable build: CPython as componentize-py ships it, made without a C compiler.
 //!
 //! componentize-py is installed from PyPI into a venv under `target/tools`, with its version and hash fixed in
 //! `plugins/python/component/requirements.txt`. It starts CPython while it builds, with hash randomisation and a
@@ -8,7 +8,7 @@ use std::{fs, path::PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::{SDK, Tier};
+use super::{SDK, Tier, pydantic};
 use crate::{
     project::Project,
     steps::{self, say},
@@ -30,6 +30,7 @@ pub(super) fn build(project: &Project) -> Result<PathBuf> {
         "the portable Python interpreter cannot be made: on a platform without a wheel of componentize-py, only the build \
          from C is possible",
     )?;
+    let pydantic = pydantic::shared(project)?;
     let component = project.root().join(Tier::Portable.component());
     if let Some(folder) = component.parent() {
         fs::create_dir_all(folder)
@@ -41,6 +42,8 @@ pub(super) fn build(project: &Project) -> Result<PathBuf> {
         .args(["componentize", APP])
         .args(["--python-path", SOURCES, "--python-path", DRIVER])
         .args(["--python-path", PACKAGES, "--python-path", SDK])
+        .arg("--python-path")
+        .arg(pydantic)
         .arg("--output")
         .arg(&component);
     say("  python: CPython 3.14 by componentize-py");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::{SDK, Tier};
+use super::{SDK, Tier, pydantic};
 use crate::{
     project::Project,
     steps::{self, say},
@@ -76,7 +76,8 @@ pub(super) fn build(project: &Project) -> Result<PathBuf> {
     }
     say("  python: CPython 3.13 from C; the first time takes ten minutes or more");
     let component = project.root().join(Tier::Fast.component());
-    run(project, "fast", &component, &[])
+    let (packages, core) = pydantic::linked(project)?;
+    run(project, "fast", &component, &[&packages, &core])
         .context("`cargo xtask python --tier portable` makes the other build")?;
     Ok(component)
 }

@@ -105,6 +105,21 @@ fn wrong(
     all
 }
 
+/// A Python with pydantic: the one in the venv that the interpreter's build makes, or the machine's own.
+fn python() -> Command {
+    let tools = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/tools");
+    let folders = std::fs::read_dir(tools).into_iter().flatten().flatten();
+    let venv = folders.filter(|folder| {
+        folder
+            .file_name()
+            .to_string_lossy()
+            .starts_with("pydantic-")
+    });
+    let mut pythons = venv.map(|folder| folder.path().join("bin/python"));
+    let found = pythons.find(|python| python.is_file());
+    Command::new(found.unwrap_or_else(|| "python3".into()))
+}
+
 /// Plays episodes in the exported file, and asserts that Python makes so many calls and says the same.
 fn assert_same_in_python(program: &Program, episodes: &[Value], calls: usize) {
     let packages = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../plugins/python/packages");
@@ -113,7 +128,7 @@ fn assert_same_in_python(program: &Program, episodes: &[Value], calls: usize) {
     let file = folder.path().join(format!("{name}.py"));
     std::fs::write(&file, program.to_python().unwrap()).unwrap();
     let lines: Vec<String> = episodes.iter().map(ToString::to_string).collect();
-    let mut python = Command::new("python3")
+    let mut python = python()
         .arg("-c")
         .arg(PLAYER)
         .args([&packages, &file])
@@ -285,7 +300,7 @@ fn a_state_without_its_number_loads_alike_in_both_languages() {
     let script = "import json, sys; sys.path[:0] = sys.argv[1:3]; import Rooms; \
                   Rooms.load_scenario(json.loads(sys.argv[3])); print(json.dumps(Rooms.save_scenario()))";
     let given = json!({ "all_room": { "R5": { "key": "R5" }, "R+9": { "key": "R+9" }, "R\u{b2}": { "key": "R\u{b2}" } } });
-    let output = Command::new("python3")
+    let output = python()
         .args(["-c", script])
         .args([packages.as_path(), folder.path()])
         .arg(given.to_string())

@@ -8,8 +8,10 @@ package, and its arguments. The cell's value is the function's answer.
 
 from .sound import __builtins__  # isort: skip
 
+import contextlib
 import gc
 import importlib
+import importlib.machinery
 import json
 import os
 import sys
@@ -22,22 +24,60 @@ from .wit import COMPLETED, INVALID_ARGUMENTS, RAISED, Refused
 _FORMS = {"environment": "rlf_environment", "plugin": "rlf_file"}
 """The package that loads files, by the key of the configuration that has them."""
 
-_PACKAGES = ("mcp", "pydantic", "rlf", *_FORMS.values())
+_PYDANTIC = ("annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection")
+"""pydantic and what it imports. A build without its compiled part has none of them."""
+
+_PACKAGES = ("mcp", "rlf", *_FORMS.values(), *_PYDANTIC)
 NO_SNAPSHOT = "no snapshot: "
 """Begins the line that says what stands in the way of a snapshot."""
 
 _ANSWER = '{"answer":'
 
 _packages = library.Library()
+_kept = {}
+"""Modules that are imported in the snapshot, by their names. No program finds them."""
 _loaded = []
 """The package that has loaded files."""
 
 
+class Kept:
+    """Finds the modules of `_kept`, which come back together when the first of them is imported."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return importlib.machinery.ModuleSpec(name, cls) if name in _kept else None
+
+    @staticmethod
+    def create_module(spec):
+        sys.modules.update(_kept)
+        module = _kept[spec.name]
+        spec.loader_state = module.__spec__
+        return module
+
+    @staticmethod
+    def exec_module(module):
+        module.__spec__ = module.__spec__.loader_state
+
+
 def collect():
-    """Takes in the packages from the folders on `sys.path` that have ours."""
-    for folder in sys.path:
-        if any(os.path.exists(f"{folder}/{package}/__init__.py") for package in ("rlf", *_FORMS.values())):
+    """Takes in the packages from the folders on `sys.path` that have ours. pydantic is imported, because its compiled part
+    is a file that no run has."""
+    others = set(sys.modules)
+    with contextlib.suppress(ModuleNotFoundError):
+        import_pydantic()
+    for folder in list(sys.path):
+        if any(os.path.exists(f"{folder}/{package}/__init__.py") for package in _PACKAGES):
             _packages.collect(folder, _PACKAGES)
+            _packages.adopt(folder)
+    for name in set(sys.modules) - others:
+        _kept[name] = sys.modules.pop(name)
+
+
+def import_pydantic():
+    """Imports what most models need. The first model makes pydantic look for plugins of its own, which opens folders."""
+    pydantic = importlib.import_module("pydantic")
+    model = pydantic.create_model("First", values=(list[int], pydantic.Field(min_length=1)))
+    pydantic.TypeAdapter(model).json_schema()
 
 
 def configure(config):
@@ -49,7 +89,7 @@ def configure(config):
     key = next((key for key in _FORMS if config.get(key) is not None), None)
     if key is None:
         return False
-    sys.meta_path.insert(0, _packages)
+    sys.meta_path[:0] = Kept, _packages
     package = importlib.import_module(_FORMS[key])
     package.connect(run.host())
     warm_up(package)

@@ -129,7 +129,11 @@ static PyModuleDef definition = { PyModuleDef_HEAD_INIT, .m_name = "host", .m_si
 
 // ------------------------------------------------------------------------------------ starting up
 
+// The compiled part of pydantic, which is written in Rust.
+PyMODINIT_FUNC PyInit__pydantic_core(void);
+
 static void start(void) {
+    if (PyImport_AppendInittab("pydantic_core._pydantic_core", PyInit__pydantic_core)) fail("the table of modules");
     PyPreConfig before;
     PyPreConfig_InitIsolatedConfig(&before);
     before.utf8_mode = 1;

@@ -257,8 +257,14 @@ impl Work {
         run_logged(&mut make, &self.at("wasm-make.log"))
     }
 
-    /// Our C, with the bindings that `wit` asks for, and CPython: the module.
-    pub(crate) fn link(&self, wit: &Path, sources: &Path, module: &Path) -> Result<()> {
+    /// Our C, with the bindings that `wit` asks for, CPython and the library `core` of pydantic: the module.
+    pub(crate) fn link(
+        &self,
+        wit: &Path,
+        sources: &Path,
+        core: &Path,
+        module: &Path,
+    ) -> Result<()> {
         let objects = self.at("objects");
         remove(&objects)?;
         fs::create_dir_all(&objects)?;
@@ -304,6 +310,7 @@ impl Work {
             ])
             .args(["-z", &format!("stack-size={STACK_BYTES}")])
             .args(linked)
+            .arg(core.canonicalize()?)
             .args(LIBRARIES)
             .arg(self.at("zlib-1.3.1/libz.a"))
             .arg(self.at("bzip2-1.0.8/libbz2.a"))

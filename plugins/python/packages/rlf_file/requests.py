@@ -209,5 +209,5 @@ def _place(fault, file):
 def _hint(fault):
     """Advice about a module that the sandbox does not have."""
     if isinstance(fault, ImportError) and fault.name:
-        return f"; the sandbox has the standard library, rlf and stand-ins for pydantic and mcp, but not {fault.name!r}"
+        return f"; the sandbox has the standard library, rlf, pydantic and a part of mcp, but not {fault.name!r}"
     return ""

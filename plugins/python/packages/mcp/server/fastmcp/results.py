@@ -1,7 +1,7 @@
 """From what a tool returned to the texts that are shown."""
 
 from mcp.types import CallToolResult, TextContent
-from pydantic.serialization import to_json
+from pydantic_core import to_json
 
 
 def texts(result):
