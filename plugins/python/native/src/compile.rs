@@ -18,6 +18,7 @@ use crate::{
 const CLANG: &str = "clang-19";
 const AR: &str = "llvm-ar-19";
 const RANLIB: &str = "llvm-ranlib-19";
+const NM: &str = "llvm-nm-19";
 /// Flags for everything that becomes part of the module. Link-time optimisation sees CPython as a whole.
 const OPTIMISE: &[&str] = &["-O3", "-flto=full", "-g0", "-DNDEBUG"];
 /// Pools of 4 KiB lie closer together than those of 16 KiB that the radix tree comes with, so that a run, which needs one for
@@ -294,6 +295,9 @@ impl Work {
             objects.join("interpreter_plugin.c"),
             &[OPTIMISE, &["-w"]].concat(),
         )?;
+        let random = objects.join("random.c");
+        fs::write(&random, random_for(core)?)?;
+        compile("random", random, &["-O3", "-g0"])?;
         // Must not be understood as what it is, or its loops become calls of themselves.
         let plain = ["-O3", "-g0", "-fno-builtin", "-mbulk-memory"];
         compile("memory", sources.join("memory.c"), &plain)?;
@@ -396,6 +400,27 @@ impl Work {
             .args(linked);
         run(link.arg("-o").arg(answers.module))
     }
+}
+
+/// C that gives a Rust library its random numbers. The library's packages import WASI's `random_get` each by a symbol of its own.
+fn random_for(library: &Path) -> Result<String> {
+    let symbols = output(
+        command(NM)
+            .args(["--quiet", "--undefined-only", "--just-symbol-name"])
+            .arg(library),
+    )?;
+    let mut text = "#include <stdint.h>\n\n\
+                    int32_t __imported_wasi_snapshot_preview1_random_get(int32_t, int32_t);\n"
+        .to_owned();
+    let names = symbols.lines().filter(|name| name.contains("random_get"));
+    for (at, name) in names.enumerate() {
+        text += &format!(
+            "\nint32_t random_{at}(int32_t, int32_t) __asm__(\"{name}\");\n\
+             int32_t random_{at}(int32_t bytes, int32_t length) {{\n    \
+             return __imported_wasi_snapshot_preview1_random_get(bytes, length);\n}}\n"
+        );
+    }
+    Ok(text)
 }
 
 /// The archives that CPython's makefile makes.
