@@ -107,7 +107,7 @@ def licences(result: Path, target: str, manifests: list[str]) -> None:
             files = [file for file in sorted(folder.iterdir()) if LICENCE.match(file.name) and file.is_file()]
             for file in files:
                 texts.setdefault(file.read_text(errors="replace").strip(), set()).add(name)
-            # What has no source is ours, or pydantic-core, which brings its text.
+            # A package without a source is ours, or pydantic-core, which brings its text.
             if not files and package["source"] is not None:
                 without.add(name)
     parts = [OTHERS, "Packages whose archives have no licence text:\n\n" + "\n".join(sorted(without))]

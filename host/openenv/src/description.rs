@@ -1,4 +1,5 @@
-//! What a server says of its environment over HTTP, before any session: how a model acts, and the tools.
+//! The description that a server gives of its environment over HTTP, before any session: the form of actions, and the
+//! tools.
 
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,8 @@ pub(crate) struct Describing<'a> {
 }
 
 impl Describing<'_> {
-    /// How a model acts in an environment, and the hash of what the server says of that. `tool` is the name of the tool
-    /// of an environment whose actions are no tool calls.
+    /// The form of a model's actions in an environment, and the hash of the server's description. `tool` is the name of
+    /// the tool of an environment whose actions are no tool calls.
     pub(crate) async fn acting(
         &self,
         environment: &str,

@@ -17,7 +17,7 @@ pub(crate) struct Scripted {
     seen: Arc<Seen>,
 }
 
-/// What clients have done.
+/// The record of what clients have done.
 #[derive(Default)]
 struct Seen {
     /// The number of WebSockets that are open.

@@ -9,8 +9,6 @@ from mcp.server.fastmcp import FastMCP
 
 # Names in every module.
 _MODULE = frozenset(("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__file__", "__builtins__", "__cached__", "__annotations__"))
-# Names in every pydantic model, or in every abstract class.
-_CLASS = frozenset(("_abc_impl", "model_config"))
 _FIXED = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, FastMCP)
 _CONTAINERS = (list, dict, set, bytearray, collections.deque)
 
@@ -98,8 +96,13 @@ def attributes(cls):
     return {
         name: value
         for name, value in vars(cls).items()
-        if not name.startswith("__") and name not in _CLASS and not callable(value) and not hasattr(value, "__get__")
+        if not name.startswith("__") and not callable(value) and not hasattr(value, "__get__") and not is_pythons(cls, name)
     }
+
+
+def is_pythons(cls, name):
+    """Whether Python gives it to abstract classes, or pydantic to models."""
+    return name == "_abc_impl" or (name == "model_config" and hasattr(cls, "__pydantic_fields__"))
 
 
 def own_classes(module):
