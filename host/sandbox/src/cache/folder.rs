@@ -60,7 +60,7 @@ pub(super) fn open(folder: &Path) -> Result<[u8; KEY_BYTES], CacheError> {
     read_or_make_key(folder).map_err(failed)
 }
 
-/// Writes a file under a name that nothing else uses, readable by this user alone, and flushes it to disk.
+/// Writes a file under a name that nothing else uses, readable by this user alone.
 pub(super) fn write_new(folder: &Path, pieces: &[&[u8]]) -> io::Result<PathBuf> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let path = folder.join(format!(
@@ -80,8 +80,7 @@ pub(super) fn write_new(folder: &Path, pieces: &[&[u8]]) -> io::Result<PathBuf> 
             file.write_all(piece)?;
         }
         // Uses the same precision as the recorded times of use, so that the two can be compared.
-        file.set_modified(SystemTime::now())?;
-        file.sync_all()
+        file.set_modified(SystemTime::now())
     };
     write().inspect_err(|_| {
         let _ = fs::remove_file(&path);
@@ -106,6 +105,7 @@ fn read_or_make_key(folder: &Path) -> io::Result<[u8; KEY_BYTES]> {
         let mut fresh = [0; KEY_BYTES];
         File::open("/dev/urandom")?.read_exact(&mut fresh)?;
         let temporary = write_new(folder, &[&fresh])?;
+        File::open(&temporary)?.sync_all()?;
         // Unlike a rename, a link never replaces an existing file.
         let linked = fs::hard_link(&temporary, &path);
         fs::remove_file(&temporary)?;

@@ -178,9 +178,8 @@ impl Cache {
         evict(&self.folder, others)?;
         let pieces: [&[u8]; 4] = [compiled, &header, &length, code.as_bytes()];
         let temporary = write_new(&self.folder, &pieces)?;
-        let moved = fs::rename(&temporary, self.path(name))
-            .and_then(|()| File::open(&self.folder)?.sync_all());
-        moved.inspect_err(|_| {
+        // Not flushed to disk: if the machine stops before it is there, the entry fails verification.
+        fs::rename(&temporary, self.path(name)).inspect_err(|_| {
             let _ = fs::remove_file(&temporary);
         })
     }

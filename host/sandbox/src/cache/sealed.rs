@@ -1,8 +1,12 @@
 //! Compiled code that cannot be changed between check and use, and the only place that loads it.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+#[cfg(target_os = "linux")]
+use std::path::Path;
+use std::path::PathBuf;
 
 use blake3::Hash;
 use wasmtime::component::Component;
@@ -18,6 +22,8 @@ pub(crate) enum CompiledCode {
     /// A sealed file in memory, from which pages are mapped when they are used. The code has this length.
     #[cfg(target_os = "linux")]
     Sealed(File, u64),
+    /// A file of one of these kinds that the parent of this process has open, by its path.
+    OfParent(PathBuf),
     /// Memory of this process.
     Memory(Vec<u8>),
 }
@@ -47,52 +53,67 @@ impl CompiledCode {
     }
 
     /// Loads it as code that [`Component::serialize`] made for us. Everyone who has it got it from the cache, verified.
-    pub(crate) fn component(self, engine: &Engine) -> wasmtime::Result<Component> {
+    pub(crate) fn component(&self, engine: &Engine) -> wasmtime::Result<Component> {
         self.load(
             #[cfg(target_os = "linux")]
-            |file| linux::component(file, engine),
+            |path| linux::component(path, engine),
             |bytes| trusted(engine, bytes),
         )
     }
 
     /// Loads it as code that [`Module::serialize`] made for us.
-    pub(crate) fn module(self, engine: &Engine) -> wasmtime::Result<Module> {
+    pub(crate) fn module(&self, engine: &Engine) -> wasmtime::Result<Module> {
         self.load(
             #[cfg(target_os = "linux")]
-            |file| linux::module(file, engine),
+            |path| linux::module(path, engine),
             |bytes| trusted_module(engine, bytes),
         )
     }
 
-    /// Its bytes, for a child process that loads it.
-    pub(crate) fn bytes(self) -> io::Result<Vec<u8>> {
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> io::Result<Cow<'_, [u8]>> {
         match self {
             #[cfg(target_os = "linux")]
             Self::Leased(file, length) | Self::Sealed(file, length) => {
-                let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+                let mut bytes = vec![0; usize::try_from(*length).map_err(io::Error::other)?];
                 file.read_exact_at(&mut bytes, 0)?;
-                Ok(bytes)
+                Ok(Cow::Owned(bytes))
             }
-            Self::Memory(bytes) => Ok(bytes),
+            Self::OfParent(path) => std::fs::read(path).map(Cow::Owned),
+            Self::Memory(bytes) => Ok(Cow::Borrowed(bytes)),
+        }
+    }
+
+    /// The path by which a child of this process loads it as [`OfParent`](Self::OfParent), as long as this exists.
+    pub(crate) fn for_child(&self) -> Option<PathBuf> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Leased(file, _) | Self::Sealed(file, _) => Some(linux::path(file)),
+            Self::OfParent(_) | Self::Memory(_) => None,
         }
     }
 
     fn load<T>(
-        self,
-        #[cfg(target_os = "linux")] map: impl FnOnce(&File) -> wasmtime::Result<T>,
+        &self,
+        #[cfg(target_os = "linux")] map: impl FnOnce(&Path) -> wasmtime::Result<T>,
         copy: impl FnOnce(&[u8]) -> wasmtime::Result<T>,
     ) -> wasmtime::Result<T> {
         match self {
             #[cfg(target_os = "linux")]
             Self::Leased(file, _) => {
-                let loaded = map(&file)?;
                 // Never closed: the lease has to last as long as anything is mapped, and the process is short-lived.
-                let _ = std::os::fd::IntoRawFd::into_raw_fd(file);
+                let kept = file.try_clone()?;
+                let loaded = map(&linux::path(file))?;
+                let _ = std::os::fd::IntoRawFd::into_raw_fd(kept);
                 Ok(loaded)
             }
             #[cfg(target_os = "linux")]
-            Self::Sealed(file, _) => map(&file),
-            Self::Memory(bytes) => copy(&bytes),
+            Self::Sealed(file, _) => map(&linux::path(file)),
+            #[cfg(target_os = "linux")]
+            Self::OfParent(path) => map(path),
+            #[cfg(not(target_os = "linux"))]
+            Self::OfParent(path) => copy(&std::fs::read(path)?),
+            Self::Memory(bytes) => copy(bytes),
         }
     }
 }
@@ -103,6 +124,7 @@ mod linux {
     use std::io;
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::FileExt;
+    use std::path::{Path, PathBuf};
 
     use blake3::Hash;
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -136,11 +158,10 @@ mod linux {
 
     /// Loads a sealed file, or an entry under a lease. Only pages that are used are mapped, and instances share the
     /// image of their memory with it: nothing is copied again.
-    pub(super) fn component(file: &File, engine: &Engine) -> wasmtime::Result<Component> {
-        let path = path(file);
+    pub(super) fn component(path: &Path, engine: &Engine) -> wasmtime::Result<Component> {
         // SAFETY: `deserialize_file` runs native code on trust. No one can change the file between check and use: it
-        // is sealed, or it is under a lease that lasts as long as this process, and the kernel ends this process before
-        // it lets anyone write. Its bytes come out of an entry that carries a keyed hash made with a key that only this
+        // is sealed, or it is under a lease that lasts as long as this process, or as our parent, which ends us with
+        // itself. The kernel ends the holder of a lease before it lets anyone write. Its bytes come out of an entry that carries a keyed hash made with a key that only this
         // user can read: they are what `Component::serialize` gave. That they fit this engine is checked by
         // wasmtime (`module_version` and settings).
         #[allow(unsafe_code)]
@@ -150,8 +171,7 @@ mod linux {
     }
 
     /// Like [`component`], for a core module.
-    pub(super) fn module(file: &File, engine: &Engine) -> wasmtime::Result<Module> {
-        let path = path(file);
+    pub(super) fn module(path: &Path, engine: &Engine) -> wasmtime::Result<Module> {
         // SAFETY: as for a component above; its bytes are what `Module::serialize` gave.
         #[allow(unsafe_code)]
         unsafe {
@@ -159,8 +179,9 @@ mod linux {
         }
     }
 
-    fn path(file: &File) -> String {
-        format!("/proc/self/fd/{}", file.as_raw_fd())
+    /// The path of an open file, for this process and its children.
+    pub(super) fn path(file: &File) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
     }
 }
 

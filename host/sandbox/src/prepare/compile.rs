@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
-use wasmtime::component::Component;
-use wasmtime::{Engine, Module};
+use wasmtime::Engine;
 
 use super::error::LoadError;
 use super::job::{Earlier, Entry, InitMode, Job, Made};
+use super::segments;
 use super::snapshot::{Prepared, prepare};
 use super::split::split;
 use crate::engine::{Inner, WASMTIME};
@@ -32,12 +32,12 @@ pub(crate) fn make(
         as_it_is(InitMode::PerCall { reason })
     } else {
         let engine = inner.init_engine().map_err(LoadError::compile)?;
-        prepare(engine, inner.guests(), job, earlier.init_code.as_deref())?
+        prepare(engine, inner.guests(), job, earlier.init_code.as_ref())?
     };
     let prepare = started.elapsed();
     let mut made = Made {
         entry: Entry {
-            prepared_bytes: prepared.bytes.len() as u64,
+            prepared_bytes: 0,
             init: prepared.init,
             code: None,
         },
@@ -48,6 +48,7 @@ pub(crate) fn make(
         compile: started.elapsed(),
     };
     if let Some(parts) = in_parts(inner, &made.entry.init, &prepared.bytes, earlier) {
+        made.entry.prepared_bytes = parts.prepared_bytes;
         made.entry.code = Some(parts.name);
         made.compiled = parts.image;
         made.code = parts.code;
@@ -57,9 +58,12 @@ pub(crate) fn make(
             .transpose()
             .map_err(compile)?;
     } else {
-        made.compiled = Component::new(&inner.engine, &prepared.bytes)
-            .and_then(|component| component.serialize())
-            .map_err(compile)?;
+        let bytes = match made.entry.init {
+            InitMode::Snapshot => Cow::Owned(segments::join(&prepared.bytes)),
+            InitMode::None | InitMode::PerCall { .. } => prepared.bytes,
+        };
+        made.entry.prepared_bytes = bytes.len() as u64;
+        made.compiled = (inner.engine.precompile_component(&bytes)).map_err(compile)?;
     }
     made.compile = started.elapsed().saturating_sub(prepare);
     Ok(made)
@@ -72,6 +76,8 @@ struct Parts {
     /// The code, if it had to be compiled.
     code: Option<Vec<u8>>,
     image: Vec<u8>,
+    /// Size of both before they were compiled.
+    prepared_bytes: u64,
 }
 
 /// Compiles a snapshot in two parts. Returns `None` if it has to stay whole.
@@ -83,18 +89,22 @@ fn in_parts(inner: &Inner, init: &InitMode, bytes: &[u8], earlier: &Earlier) -> 
     let whole = |error: wasmtime::Error| {
         tracing::debug!("a snapshot is compiled whole, because its parts are not valid: {error:#}");
     };
-    let image = Module::new(&inner.engine, &split.image)
-        .and_then(|image| image.serialize())
+    let image = (inner.engine.precompile_module(&split.image))
         .map_err(whole)
         .ok()?;
     let name = code_key(&inner.engine, &split.code);
     let code = if earlier.code.as_ref() == Some(&name) {
         None
     } else {
-        let compiled = Component::new(&inner.engine, &split.code).and_then(|code| code.serialize());
+        let compiled = inner.engine.precompile_component(&split.code);
         Some(compiled.map_err(whole).ok()?)
     };
-    Some(Parts { name, code, image })
+    Some(Parts {
+        name,
+        code,
+        image,
+        prepared_bytes: (split.code.len() + split.image.len()) as u64,
+    })
 }
 
 /// Key of a prepared component in the cache: a hash of everything that it depends on.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cache::CompiledCode;
 use crate::guest::Gates;
 use crate::record::Record;
 use crate::wasi::data::DataSet;
@@ -75,7 +76,7 @@ pub(crate) struct InitEntry {
 #[derive(Default)]
 pub(crate) struct Earlier {
     /// The component that `init` runs in.
-    pub(crate) init_code: Option<Vec<u8>>,
+    pub(crate) init_code: Option<CompiledCode>,
     /// Name of the code of calls.
     pub(crate) code: Option<String>,
 }

@@ -6,13 +6,13 @@
 //! compiled code, or with one line that gives the reason for a failure.
 //!
 //! The child is a program of the same build, started with the argument [`ARGUMENT`]: it calls
-//! [`prepare_from_stdin`] and exits. The request is a line of JSON, the component, and code that was compiled for it
-//! before; the answer is a line of JSON and then compiled code.
+//! [`prepare_from_stdin`] and exits. The request is a line of JSON and the component. Code that was compiled for it before
+//! is a file that the parent has open. The answer is a line of JSON and then compiled code.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::compile::make;
 use super::error::LoadError;
 use super::job::{Earlier, Entry, Job, Made};
+use crate::cache::CompiledCode;
 use crate::engine::{Sandbox, SandboxConfig};
 use crate::grants::Grants;
 use crate::guest::{Gates, OpenGate};
@@ -49,7 +50,7 @@ const SIZE_OF_PREPARE: u64 = 64 << 20;
 /// Bytes of memory that are allowed for each byte of a component, in addition to `prepare_memory_bytes`.
 const MEMORY_OF_SIZE: u64 = 16;
 
-/// Request to the child. The component follows it, and then the component that `init` ran in earlier, compiled.
+/// Request to the child. The component follows it, and then what [`InitCode::Piped`] says.
 #[derive(Serialize, Deserialize)]
 struct Request {
     name: String,
@@ -61,8 +62,8 @@ struct Request {
     /// Process id of the parent. A child without its parent does nothing.
     parent: i32,
     component_bytes: u64,
-    /// Length of the compiled component, if there is one.
-    init_code_bytes: Option<u64>,
+    /// The compiled component, if there is one.
+    init_code: Option<InitCode>,
     /// Name of the code that needs no compiling.
     code: Option<String>,
     max_memory_bytes: u64,
@@ -71,6 +72,15 @@ struct Request {
     memory_bytes: u64,
     #[serde(with = "milliseconds")]
     cpu: Duration,
+}
+
+/// Place of the compiled component that `init` runs in.
+#[derive(Serialize, Deserialize)]
+enum InitCode {
+    /// A file that the parent has open.
+    File(PathBuf),
+    /// Behind the component, with this length.
+    Piped(u64),
 }
 
 /// Answer of the child. After a success, the three pieces of compiled code of [`Made`] follow it.
@@ -113,6 +123,14 @@ pub(crate) fn prepare_elsewhere(
     // The time for `init` is added.
     let allowed = config.prepare * size.div_ceil(SIZE_OF_PREPARE).max(1) as u32 + limits.init;
     let memory_bytes = (config.prepare_memory_bytes).saturating_add(MEMORY_OF_SIZE * size);
+    let mut piped: &[u8] = &[];
+    let init_code = (earlier.init_code.as_ref()).and_then(|code| match code {
+        CompiledCode::Memory(bytes) => {
+            piped = bytes;
+            Some(InitCode::Piped(bytes.len() as u64))
+        }
+        open => open.for_child().map(InitCode::File),
+    });
     let request = Request {
         name: job.plugin.to_string(),
         config_json: job.config_json.clone(),
@@ -127,7 +145,7 @@ pub(crate) fn prepare_elsewhere(
         has_init,
         parent: std::process::id() as i32,
         component_bytes: job.bytes.len() as u64,
-        init_code_bytes: (earlier.init_code.as_ref()).map(|code| code.len() as u64),
+        init_code,
         code: earlier.code.clone(),
         max_memory_bytes: config.max_memory_bytes,
         tick: config.tick,
@@ -161,7 +179,7 @@ pub(crate) fn prepare_elsewhere(
             let mut stdin = stdin?;
             stdin.write_all(&header).ok()?;
             stdin.write_all(job.bytes).ok()?;
-            stdin.write_all(earlier.init_code.as_deref()?).ok()
+            stdin.write_all(piped).ok()
         });
         let said = scope.spawn(move || read_at_most(stderr, 64 << 10));
         let (sender, answered) = mpsc::channel();
@@ -180,7 +198,7 @@ pub(crate) fn prepare_elsewhere(
         if !status.success() {
             return Err(ended_badly(status, &said, allowed, memory_bytes));
         }
-        let (answer, code) = read_answer(&answer)
+        let (answer, code) = read_answer(answer)
             .map_err(|error| failed("gave an answer that cannot be read", &error))?;
         let (made, data) = answer.into_made(code)?;
         // Both processes opened the same paths. The cache's key has the hash of this one.
@@ -208,25 +226,30 @@ fn read_at_most(pipe: Option<impl Read>, most: u64) -> Vec<u8> {
 }
 
 /// The answer of a child, and the compiled code that follows it.
-fn read_answer(bytes: &[u8]) -> io::Result<(Answer, &[u8])> {
+fn read_answer(mut bytes: Vec<u8>) -> io::Result<(Answer, Vec<u8>)> {
     let end = bytes
         .iter()
         .position(|byte| *byte == b'\n')
         .ok_or_else(|| {
             io::Error::new(io::ErrorKind::UnexpectedEof, "it ended before its answer")
         })?;
-    Ok((serde_json::from_slice(&bytes[..end])?, &bytes[end + 1..]))
+    let answer = serde_json::from_slice(&bytes[..end])?;
+    bytes.drain(..=end);
+    Ok((answer, bytes))
 }
 
 impl Answer {
     /// The prepared component, and the hash of the data that its `init` could read.
-    fn into_made(self, mut code: &[u8]) -> Result<(Made, Option<String>), LoadError> {
+    fn into_made(self, mut code: Vec<u8>) -> Result<(Made, Option<String>), LoadError> {
+        // Only what follows a piece is copied, which is nothing if the code is known.
         let mut piece = |bytes: usize| {
-            code.split_off(..bytes)
-                .map(<[u8]>::to_vec)
-                .ok_or_else(|| LoadError::Preparation {
+            if bytes > code.len() {
+                return Err(LoadError::Preparation {
                     reason: "the process that prepares it ended within its answer".to_owned(),
-                })
+                });
+            }
+            let rest = code.split_off(bytes);
+            Ok(std::mem::replace(&mut code, rest))
         };
         match self {
             Self::Ready {
@@ -341,7 +364,11 @@ pub fn prepare_from_stdin(gates: &[Arc<dyn OpenGate>]) -> ExitCode {
         };
         let component = piece(request.component_bytes)?;
         let earlier = Earlier {
-            init_code: request.init_code_bytes.map(piece).transpose()?,
+            init_code: match &request.init_code {
+                Some(InitCode::File(path)) => Some(CompiledCode::OfParent(path.clone())),
+                Some(InitCode::Piped(bytes)) => Some(CompiledCode::Memory(piece(*bytes)?)),
+                None => None,
+            },
             code: request.code.clone(),
         };
         let (answer, code) = answer(&request, gates, &component, &earlier);

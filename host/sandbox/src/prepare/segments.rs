@@ -8,6 +8,10 @@ use wasmparser::{BinaryReader, DataKind, DataSectionReader, Operator, Result};
 const GAP: usize = 4096;
 /// Bytes of magic, version and layer, in a module and in a component.
 const HEADER_BYTES: usize = 8;
+/// Most bytes of a data section that a segment takes besides its content, and the number of segments.
+const SEGMENT_BYTES: usize = 16;
+/// Kind of a segment that is placed into the first memory.
+const OF_FIRST_MEMORY: u32 = 0;
 /// Id of a component's section that is a module.
 pub(super) const MODULE: u8 = 1;
 /// Ids of a module's sections.
@@ -15,12 +19,12 @@ pub(super) const DATA: u8 = 11;
 pub(super) const DATA_COUNT: u8 = 12;
 
 /// Joins data segments that are close together. A component that cannot be read is returned unchanged.
-pub(crate) fn join(component: Vec<u8>) -> Vec<u8> {
-    let joined = rewritten(&component, |id, body| match id {
+pub(super) fn join(component: &[u8]) -> Vec<u8> {
+    let joined = rewritten(component, |id, body| match id {
         MODULE => Ok(Some(encoded(module(body)?.as_slice()))),
         _ => Ok(None),
     });
-    joined.unwrap_or(component)
+    joined.unwrap_or_else(|_| component.to_vec())
 }
 
 fn module(bytes: &[u8]) -> Result<Vec<u8>> {
@@ -118,6 +122,34 @@ fn data_section(body: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(Some(encoded(&section)))
 }
 
+/// The content of a data section that places these bytes into the first memory, each at its address. What is close together
+/// is one segment.
+pub(super) fn placed(segments: &[(u32, &[u8])]) -> Vec<u8> {
+    let end = |&(place, data): &(u32, &[u8])| place as usize + data.len();
+    // Segments that are not in order may overlap the zeros between two others. A snapshot's are in order.
+    let are_in_order = segments.is_sorted_by(|one, next| end(one) <= next.0 as usize);
+    let joined: Vec<_> = segments
+        .chunk_by(|one, next| are_in_order && next.0 as usize - end(one) <= GAP)
+        .collect();
+    let length = joined
+        .iter()
+        .map(|run| end(&run[run.len() - 1]) - run[0].0 as usize);
+    let mut section = Vec::with_capacity(length.sum::<usize>() + joined.len() * SEGMENT_BYTES);
+    joined.len().encode(&mut section);
+    for run in joined {
+        let (start, last) = (run[0].0 as usize, end(&run[run.len() - 1]));
+        OF_FIRST_MEMORY.encode(&mut section);
+        ConstExpr::i32_const(run[0].0.cast_signed()).encode(&mut section);
+        (last - start).encode(&mut section);
+        let begin = section.len();
+        for (place, data) in run {
+            section.resize(begin + *place as usize - start, 0);
+            section.extend_from_slice(data);
+        }
+    }
+    section
+}
+
 /// The value of a constant expression of 32 bits. `None` for any other expression.
 pub(super) fn constant(expression: &wasmparser::ConstExpr<'_>) -> Result<Option<u32>> {
     let mut operators = expression.get_operators_reader();
@@ -206,8 +238,8 @@ mod tests {
         };
         let apart = component(r#"(data (i32.const 0) "a") (data (i32.const 3) "b")"#);
         let together = component(r#"(data (i32.const 0) "a\00\00b")"#);
-        assert_eq!(join(apart), together);
-        assert_eq!(join(b"\0asm, or not".to_vec()), b"\0asm, or not");
+        assert_eq!(join(&apart), together);
+        assert_eq!(join(b"\0asm, or not"), b"\0asm, or not");
     }
 
     #[test]

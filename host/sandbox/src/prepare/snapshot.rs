@@ -14,10 +14,9 @@ use wasmtime_wizer::{ComponentInstanceState, Wizer};
 
 use super::error::LoadError;
 use super::job::{InitMode, Job};
-use super::segments;
 use crate::bindings::GuestIndices;
 use crate::bindings::rlf::plugin::types::Error as PluginError;
-use crate::cache;
+use crate::cache::CompiledCode;
 use crate::engine::InitEngine;
 use crate::guest::{Deadlines, Guest, State, supervise, with_grants};
 use crate::report::{Ending, LimitReached, safe_text, shortened};
@@ -45,7 +44,7 @@ pub(crate) fn prepare<'a>(
     engine: &InitEngine,
     guests: &Handle,
     job: &Job<'a>,
-    init_code: Option<&[u8]>,
+    init_code: Option<&CompiledCode>,
 ) -> Result<Prepared<'a>, LoadError> {
     let broken = || LoadError::Compile {
         reason: "the snapshot tool panicked on this component".to_owned(),
@@ -60,7 +59,7 @@ fn prepare_here<'a>(
     engine: &InitEngine,
     guests: &Handle,
     job: &Job<'a>,
-    init_code: Option<&[u8]>,
+    init_code: Option<&CompiledCode>,
 ) -> Result<Prepared<'a>, LoadError> {
     let compile = |bytes: &[u8]| {
         Component::new(&engine.engine, bytes).map_err(|error| LoadError::compile(&error))
@@ -82,7 +81,7 @@ fn prepare_here<'a>(
         }
     };
     // Code of another engine is refused, and compiled again.
-    let earlier = init_code.and_then(|code| cache::trusted(&engine.engine, code).ok());
+    let earlier = init_code.and_then(|code| code.component(&engine.engine).ok());
     let is_compiled = earlier.is_none();
     let component = match earlier {
         Some(component) => component,
@@ -108,7 +107,7 @@ fn prepare_here<'a>(
     })?;
     Ok(match snapshot {
         Ok(bytes) => Prepared {
-            bytes: Cow::Owned(segments::join(bytes)),
+            bytes: Cow::Owned(bytes),
             init: InitMode::Snapshot,
             init_code: is_compiled.then_some(component),
         },

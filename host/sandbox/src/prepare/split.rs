@@ -18,7 +18,7 @@ use wasmparser::{
     Instance, InstanceSectionReader, MemorySectionReader, Result, TypeRef,
 };
 
-use super::segments::{DATA, DATA_COUNT, MODULE, constant, sections};
+use super::segments::{self, DATA, DATA_COUNT, MODULE, constant, sections};
 
 /// Name under which the code of a component imports the image of its memory.
 pub(crate) const IMAGE: &str = "rlf-image";
@@ -108,8 +108,8 @@ fn imported_pages(module: &[u8]) -> Result<u64> {
 /// The memory of a core module that has exactly one.
 struct OwnMemory<'a> {
     shape: MemoryType,
-    /// The data that is placed into it, encoded as in the module.
-    placed: Vec<&'a [u8]>,
+    /// The data that is placed into it, and where.
+    placed: Vec<(u32, &'a [u8])>,
     /// Length of that data.
     bytes: usize,
 }
@@ -157,9 +157,12 @@ impl<'a> OwnMemory<'a> {
                             DataKind::Active {
                                 memory_index: 0,
                                 offset_expr,
-                            } if constant(offset_expr)?.is_some() => {
+                            } => {
+                                let Some(place) = constant(offset_expr)? else {
+                                    return Ok(None);
+                                };
                                 bytes += data.data.len();
-                                placed.push(&body[data.range]);
+                                placed.push((place, data.data));
                             }
                             // Those that stay keep their numbers only if they come first.
                             DataKind::Passive if placed.is_empty() => {}
@@ -183,13 +186,15 @@ impl<'a> OwnMemory<'a> {
         memories.memory(self.shape);
         let mut exports = ExportSection::new();
         exports.export(MEMORY_NAME, ExportKind::Memory, 0);
-        let mut data = DataSection::new();
-        for placed in &self.placed {
-            data.raw(placed);
-        }
         let mut module = Module::new();
-        module.section(&memories).section(&exports).section(&data);
-        module.finish()
+        module.section(&memories).section(&exports);
+        let mut module = module.finish();
+        // Megabytes, which are copied once.
+        module.push(DATA);
+        segments::placed(&self.placed)
+            .as_slice()
+            .encode(&mut module);
+        module
     }
 }
 

@@ -1,5 +1,6 @@
 //! Loading: from a component's bytes to a template.
 
+use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -260,7 +261,7 @@ fn earlier(inner: &Inner, init_key: &str) -> (Earlier, Option<Arc<Component>>) {
     let Ok(cache) = &inner.cache else {
         return (Earlier::default(), None);
     };
-    let init = cache.load::<InitEntry, _>(init_key, |_, compiled| Ok(compiled.bytes()?));
+    let init = cache.load::<InitEntry, _>(init_key, |_, compiled| Ok(compiled));
     let Some((entry, init_code)) = init else {
         return (Earlier::default(), None);
     };
@@ -281,11 +282,12 @@ fn store(inner: &Inner, key: &str, init_key: Option<&str>, made: &Made, earlier:
         if let Some(code) = &made.code {
             cache.store(name, &(), code);
         }
-        let init_code = made.init_code.as_ref().or(earlier.init_code.as_ref());
         let is_new = made.code.is_some() || made.init_code.is_some();
+        let earlier = || earlier.init_code.as_ref()?.bytes().ok();
+        let init_code = (made.init_code.as_deref().map(Cow::Borrowed)).or_else(earlier);
         if let (Some(init_key), Some(init_code), true) = (init_key, init_code, is_new) {
             let code = name.clone();
-            cache.store(init_key, &InitEntry { code }, init_code);
+            cache.store(init_key, &InitEntry { code }, &init_code);
         }
     }
     cache.store(key, &made.entry, &made.compiled);
