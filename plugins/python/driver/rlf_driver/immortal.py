@@ -20,13 +20,13 @@ _SMALL = 4096
 
 def keep_all(keep):
     """Keeps all that exists for good, and leaves no room between it. `keep` makes a list of objects immortal, and returns those
-    that were not yet."""
+    that were not yet. What an earlier call kept is passed over."""
+    is_first = not gc.get_freeze_count()
     gc.collect()
-    gc.unfreeze()
     tracked = gc.get_objects()
-    follow(tracked, keep)
-    # The collector knows nothing of static types.
-    for cls in classes(object):
+    follow([*tracked, sys.modules], keep)
+    # The collector knows nothing of static types, which all exist at the first call.
+    for cls in classes(object) if is_first else [one for one in tracked if issubclass(type(one), type)]:
         # A type that nobody has asked for an attribute has no version yet. The first to ask would write it.
         cls.__init__
         follow([cls, cls.__mro__, cls.__bases__, *cls.__dict__, *cls.__dict__.values()], keep)

@@ -1,17 +1,14 @@
 """Images that have loaded files: their sessions answer requests to these files, and run no programs.
 
 There are two forms, by the key of `init`'s configuration: `environment`, files of environments, which `rlf_environment`
-loads, and `plugin`, one file of tools or rewards, which `rlf_file` loads. Both packages, and the packages that such files
-import, are kept as marshalled code that no program finds. A cell is then a request: the name of a function of the
+loads, and `plugin`, one file of tools or rewards, which `rlf_file` loads. Both packages, and what such files import, are
+imported and warm in the snapshot, where no program finds them. A cell is then a request: the name of a function of the
 package, and its arguments. The cell's value is the function's answer.
 """
 
 from .sound import __builtins__  # isort: skip
 
-import contextlib
-import gc
-import importlib
-import importlib.machinery
+import importlib.util
 import json
 import os
 import sys
@@ -35,47 +32,52 @@ _ANSWER = '{"answer":'
 
 _packages = library.Library()
 _kept = {}
-"""Modules that are imported in the snapshot, by their names. No program finds them."""
+"""Modules that are imported in the snapshot, by their names."""
 _loaded = []
 """The package that has loaded files."""
 
 
-class Kept:
-    """Finds the modules of `_kept`, which come back together when the first of them is imported."""
-
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        return importlib.machinery.ModuleSpec(name, cls) if name in _kept else None
-
-    @staticmethod
-    def create_module(spec):
-        sys.modules.update(_kept)
-        module = _kept[spec.name]
-        spec.loader_state = module.__spec__
-        return module
-
-    @staticmethod
-    def exec_module(module):
-        module.__spec__ = module.__spec__.loader_state
-
-
 def collect():
-    """Takes in the packages from the folders on `sys.path` that have ours. pydantic is imported, because its compiled part
-    is a file that no run has."""
+    """Takes in the packages from the folders on `sys.path` that have ours. What files import most is imported, and kept."""
     others = set(sys.modules)
-    with contextlib.suppress(ModuleNotFoundError):
-        import_pydantic()
+    # A build that loads no files has none of them.
+    for package in filter(importlib.util.find_spec, (*_FORMS.values(), "pydantic")):
+        importlib.import_module(package)
     for folder in list(sys.path):
         if any(os.path.exists(f"{folder}/{package}/__init__.py") for package in _PACKAGES):
             _packages.collect(folder, _PACKAGES)
             _packages.adopt(folder)
+    keep_but(others)
+
+
+def prepare():
+    """Plays files as the host will play others, so that what they use is warm in every image."""
+    others = set(sys.modules)
+    find()
+    if "pydantic" in _kept:
+        warm_up_pydantic()
+    for package in _FORMS.values():
+        if package in _kept:
+            warm_up(_kept[package])
+    sys.meta_path.remove(_packages)
+    keep_but(others)
+
+
+def find():
+    """Lets imports find the packages."""
+    sys.meta_path.insert(0, _packages)
+    sys.modules.update(_kept)
+
+
+def keep_but(others):
+    """Takes all modules but these out of `sys.modules`, for those who load files."""
     for name in set(sys.modules) - others:
         _kept[name] = sys.modules.pop(name)
 
 
-def import_pydantic():
-    """Imports what most models need. The first model makes pydantic look for plugins of its own, which opens folders."""
-    pydantic = importlib.import_module("pydantic")
+def warm_up_pydantic():
+    """Makes what most models need. The first model makes pydantic look for plugins of its own, which opens folders."""
+    pydantic = _kept["pydantic"]
     model = pydantic.create_model("First", values=(list[int], pydantic.Field(min_length=1)))
     pydantic.TypeAdapter(model).json_schema()
 
@@ -89,19 +91,16 @@ def configure(config):
     key = next((key for key in _FORMS if config.get(key) is not None), None)
     if key is None:
         return False
-    sys.meta_path[:0] = Kept, _packages
+    find()
     package = importlib.import_module(_FORMS[key])
     package.connect(run.host())
-    warm_up(package)
     answer = load(package, config[key])
     if "error" in answer:
         raise Refused(INVALID_ARGUMENTS, answer["error"]["message"])
     _loaded.append(package)
-    # As in `snapshot.tidy`. Otherwise a class of the warm-up would stay in these caches.
+    # As in `snapshot.tidy`.
     for cleanup in typing._cleanups:
         cleanup()
-    gc.collect()
-    gc.freeze()
     # One of a plugin ends with its first answer.
     return key == "environment"
 
@@ -138,8 +137,7 @@ def files_of(told):
 
 
 def warm_up(package):
-    """Plays files of the package's own as the host will play others, but not as a program, which would open files: `init`
-    may not."""
+    """Plays files of the package's own as the host will play others."""
     session = Requests(package)
 
     def ask(what, arguments):

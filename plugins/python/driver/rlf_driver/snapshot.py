@@ -4,7 +4,6 @@ from .sound import __builtins__  # isort: skip
 
 import atexit
 import builtins
-import gc
 import linecache
 import os
 import sys
@@ -37,10 +36,9 @@ def prepare(host, root, execute=run.execute, programs=warmup.PROGRAMS, begin={},
     sys.meta_path.insert(0, library.Withheld)
     sys.meta_path.append(tools.Tools)
     warm_up(execute, programs)
+    loaded.prepare()
     tidy()
     run.belong_to(host)
-    gc.collect()
-    gc.freeze()
     return missing
 
 
