@@ -103,8 +103,8 @@ impl Question {
             .sum()
     }
 
-    /// The question that shows the model an answer and why it cannot be used.
-    fn again(&self, answer: &str, why: &Unusable) -> Self {
+    /// The question of a stage that shows the model an answer to this one, and why it cannot be used.
+    pub(crate) fn again(&self, stage: impl Into<String>, answer: &str, why: &Unusable) -> Self {
         let shown = answer
             .char_indices()
             .take_while(|(at, _)| *at < MAX_SHOWN_AGAIN)
@@ -119,10 +119,7 @@ impl Question {
         messages.push(ChatMessage::user(format!(
             "This answer cannot be used: {why}\n\nAnswer the question again, whole, in the form that it asks for."
         )));
-        Self {
-            stage: self.stage.clone(),
-            messages,
-        }
+        Self::new(stage, messages)
     }
 }
 
@@ -158,8 +155,8 @@ pub struct Asker<'a> {
     pub answers: Answers,
     /// The tokens and time spent, and their limits.
     pub account: Account,
-    /// Maximum number of new answers to one question, at least 1. Answers read from disk do not count, so a second run
-    /// continues where the first gave up.
+    /// Maximum number of answers to one question, at least 1. Answers read from disk count, so a resumed run ends as it
+    /// would have without the interruption. With a greater number, a second run continues where the first gave up.
     pub attempts: u32,
     /// Part of the identity of each answer: another seed gives other answers.
     pub seed: u64,
@@ -187,7 +184,7 @@ impl Asker<'_> {
         self.text_within(question, self.attempts, accept)
     }
 
-    /// Like [`Self::text`], with another maximum number of new answers.
+    /// Like [`Self::text`], with another maximum number of answers.
     pub fn text_within<'q, T: Send + 'q>(
         &'q self,
         question: &'q Question,
@@ -196,11 +193,9 @@ impl Asker<'_> {
     ) -> BoxFuture<'q, Result<T, AskError>> {
         Box::pin(async move {
             let mut asked = question.clone();
-            let mut fresh = 0;
             let mut attempt = 1;
             loop {
-                let (answer, kept) = self.answer(&asked, attempt).await?;
-                fresh += u32::from(!kept);
+                let answer = self.answer(&asked, attempt).await?;
                 let text = extract::spoken(&answer.text).trim();
                 let usable = if text.is_empty() {
                     Err(Unusable::new(if answer.cut_short {
@@ -217,7 +212,7 @@ impl Asker<'_> {
                     Err(why) => why,
                 };
                 self.observer.refused(&question.stage, &why);
-                if fresh >= attempts.max(1) {
+                if attempt >= attempts.max(1) {
                     return Err(AskError::Unusable {
                         stage: question.stage.clone(),
                         attempts: attempt,
@@ -227,7 +222,7 @@ impl Asker<'_> {
                             .file(&question.stage, &self.identity(&asked, attempt)),
                     });
                 }
-                asked = question.again(text, &why);
+                asked = question.again(&question.stage, text, &why);
                 attempt += 1;
             }
         })
@@ -252,14 +247,14 @@ impl Asker<'_> {
         })
     }
 
-    /// Gets the answer from disk, or else from the model. Returns it, and true if it was on disk.
-    async fn answer(&self, question: &Question, attempt: u32) -> Result<(Answer, bool), AskError> {
+    /// Gets the answer from disk, or else from the model.
+    async fn answer(&self, question: &Question, attempt: u32) -> Result<Answer, AskError> {
         let stage = &question.stage;
         let identity = self.identity(question, attempt);
         if let Some(answer) = self.answers.get(stage, &identity)? {
             self.account.add(&answer.spent());
             self.observer.answered(stage, &answer, true);
-            return Ok((answer, true));
+            return Ok(answer);
         }
         let most = question.tokens() + self.model.max_answer_tokens();
         let reserved = self.account.admit(stage, most)?;
@@ -297,7 +292,7 @@ impl Asker<'_> {
         self.account.add(&answer.spent());
         self.answers.put(&answer)?;
         self.observer.answered(stage, &answer, false);
-        Ok((answer, false))
+        Ok(answer)
     }
 
     /// A hash of everything that an answer depends on.
@@ -328,7 +323,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
 fn matches(schema: &Value, value: &Value) -> Result<(), Unusable> {
     const MOST: usize = 8;
     let validator = jsonschema::validator_for(schema)
-        .map_err(|error| Unusable::new(format!("its schema is none: {error}")))?;
+        .map_err(|error| Unusable::new(format!("its schema is not valid JSON Schema: {error}")))?;
     let mut errors = validator.iter_errors(value);
     let mut said: Vec<String> = errors
         .by_ref()

@@ -40,7 +40,6 @@ pub use prompt_set::PROMPTS;
 pub use rounds::{Round, Standstill, Stop};
 
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -123,6 +122,9 @@ pub enum WriteError {
         /// The system's error.
         source: io::Error,
     },
+    /// Another process writes into the folder.
+    #[error("another process writes into {}", .0.display())]
+    InUse(PathBuf),
     /// A candidate cannot be played, and is not to blame for that.
     #[error("{} cannot be played: {why}", path.display())]
     Unplayable {
@@ -192,6 +194,8 @@ impl Writer<'_> {
     /// Writes an environment.
     pub fn write<'w>(&'w self, request: &'w Request) -> BoxFuture<'w, Result<Written, WriteError>> {
         Box::pin(async move {
+            // Two processes with the same request would both pay for it.
+            let _lock = place::lock(&self.folder)?;
             // It is written first, so that a folder that cannot be written to is found before a model is paid.
             let asked = json!({
                 "description": request.description,
@@ -199,7 +203,7 @@ impl Writer<'_> {
                 "model": self.asker.model.identity(),
                 "seed": self.asker.seed,
             });
-            self.keep(&self.folder.join(REQUEST), &asked)?;
+            keep(&self.folder.join(REQUEST), &asked)?;
             let Drafted { plan, candidate } =
                 self.draft(&request.description, request.form).await?;
             let Revised {
@@ -219,11 +223,11 @@ impl Writer<'_> {
                 rounds,
                 spent: self.asker.account.spent(),
             };
-            self.keep(&self.folder.join(REPORT), &json!(written))?;
+            keep(&self.folder.join(REPORT), &json!(written))?;
             if written.sound {
                 let scenarios = self.expected(candidate, &written.file).await?;
                 written.file = place::place(candidate, &written.file, scenarios, &self.output)?;
-                self.keep(&self.folder.join(REPORT), &json!(written))?;
+                keep(&self.folder.join(REPORT), &json!(written))?;
             }
             Ok(written)
         })
@@ -253,15 +257,13 @@ impl Writer<'_> {
         }
         Ok(scenarios)
     }
+}
 
-    /// Writes a record.
-    fn keep(&self, path: &Path, record: &Value) -> Result<(), WriteError> {
-        let text = format!("{record:#}\n");
-        fs::create_dir_all(&self.folder)
-            .and_then(|()| rlf_files::write(path, text.as_bytes()))
-            .map_err(|source| WriteError::Disk {
-                path: path.to_owned(),
-                source,
-            })
-    }
+/// Writes a record.
+fn keep(path: &Path, record: &Value) -> Result<(), WriteError> {
+    let text = format!("{record:#}\n");
+    rlf_files::write(path, text.as_bytes()).map_err(|source| WriteError::Disk {
+        path: path.to_owned(),
+        source,
+    })
 }

@@ -11,12 +11,14 @@ mod sources;
 
 use crate::expression::Schema;
 use crate::finding::{Finding, Kind};
-use crate::model::{Effect, Specification};
+use crate::model::{Effect, Specification, Type};
 use crate::program::{Compiler, Program};
 use crate::read::{self, Format, Lines};
 
 /// Maximum number of entities, of operations, of invariants, and of fields or parameters of one of them.
 const MAX_PARTS: usize = 64;
+/// Maximum nesting of list types. Random walks draw several items for every list, so each level multiplies them.
+const MAX_LISTS: usize = 3;
 
 /// A specification after the checks.
 #[derive(Debug, Clone)]
@@ -31,6 +33,7 @@ pub struct Checked {
 pub fn check(specification: &Specification) -> Checked {
     let mut findings = Vec::new();
     sizes(specification, &mut findings);
+    lists(specification, &mut findings);
     if !findings.is_empty() {
         return Checked {
             program: None,
@@ -146,6 +149,43 @@ fn sizes(specification: &Specification, findings: &mut Vec<Finding>) {
                 count.range().1 as usize,
                 500,
             );
+        }
+    }
+}
+
+/// Reports types whose lists are nested too deeply.
+fn lists(specification: &Specification, findings: &mut Vec<Finding>) {
+    let mut look = |kind: &Type, place: String| {
+        let (mut inner, mut depth) = (kind, 0);
+        while let Type::List(item) = inner {
+            inner = item;
+            depth += 1;
+        }
+        if depth > MAX_LISTS {
+            findings.push(Finding::new(
+                Kind::TooLarge,
+                place,
+                format!("lists are nested {depth} deep"),
+                format!("nest at most {MAX_LISTS}"),
+            ));
+        }
+    };
+    for (index, value) in specification.values.iter().enumerate() {
+        look(&value.kind, format!("/values/{index}/type"));
+    }
+    for (index, entity) in specification.entities.iter().enumerate() {
+        for (number, field) in entity.fields.iter().enumerate() {
+            let place = format!("/entities/{index}/fields/{number}/type");
+            look(&field.kind, place);
+        }
+    }
+    for (index, operation) in specification.operations.iter().enumerate() {
+        let at = format!("/operations/{index}");
+        for (number, parameter) in operation.parameters.iter().enumerate() {
+            look(&parameter.kind, format!("{at}/parameters/{number}/type"));
+        }
+        for (number, field) in operation.result.fields.iter().enumerate() {
+            look(&field.kind, format!("{at}/result/fields/{number}/type"));
         }
     }
 }

@@ -10,7 +10,6 @@
 //! - An optional value is null or has its type. It can be used after a test: `loan.returned == null || loan.returned < today`.
 //! - A date is a text `YYYY-MM-DD`. `addDays(date, days)` and `daysBetween(from, to)` compute with dates.
 
-mod calls;
 mod compile;
 mod evaluate;
 mod template;

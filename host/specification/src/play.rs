@@ -82,11 +82,17 @@ pub const ROUNDS: u64 = 16;
 /// Calls of each walk of [`verify`].
 pub const CALLS: u64 = 100;
 
-/// Plays [`ROUNDS`] rounds with [`CALLS`] calls from every scenario. Returns the first fault of each cause.
-pub fn verify(program: &Program, key: Key) -> Vec<Fault> {
+/// Plays [`ROUNDS`] rounds with [`CALLS`] calls from every scenario. Returns the first fault of each cause. Returns None
+/// if `goes_on`, which is asked before each round, said no.
+pub fn verify(program: &Program, key: Key, goes_on: impl Fn() -> bool) -> Option<Vec<Fault>> {
     let mut play = Play::new(program, key);
-    (0..ROUNDS).for_each(|round| play.round(round, CALLS));
-    play.into_faults()
+    for round in 0..ROUNDS {
+        if !goes_on() {
+            return None;
+        }
+        play.round(round, CALLS);
+    }
+    Some(play.into_faults())
 }
 
 /// Walks over one program. Each round opens every scenario once, and makes random calls from its state.

@@ -11,6 +11,8 @@ use crate::model::Specification;
 
 /// Maximum size of a file in bytes.
 pub const MAX_FILE: usize = 1 << 20;
+/// Maximum nesting of tables and lists in TOML. JSON has the limit of its parser, 128.
+const MAX_NESTING: usize = 64;
 
 /// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +69,12 @@ pub fn read(text: &str, format: Format) -> Result<Specification, Finding> {
                     Ok(found)
                 })
         }
+        Format::Toml if is_deep(text) => Err(Finding::new(
+            Kind::TooLarge,
+            "",
+            format!("tables and lists are nested more than {MAX_NESTING} deep"),
+            "nest fewer",
+        )),
         Format::Toml => {
             let table = toml::Table::deserialize(
                 toml::de::Deserializer::parse(text)
@@ -79,6 +87,30 @@ pub fn read(text: &str, format: Format) -> Result<Specification, Finding> {
             })
         }
     }
+}
+
+/// True if TOML is nested too deeply for functions that recurse. Its parser only limits dotted keys and inline tables,
+/// each for itself: a key of 80 parts can be in 80 inline tables. The document is taken apart level by level, because
+/// dropping it whole would recurse too.
+fn is_deep(text: &str) -> bool {
+    let (document, _) = DeTable::parse_recoverable(text);
+    let mut level = vec![DeValue::Table(document.into_inner())];
+    let mut depth = 0;
+    while !level.is_empty() {
+        depth += 1;
+        let mut below = Vec::new();
+        for value in level {
+            match value {
+                DeValue::Table(table) => {
+                    below.extend(table.into_iter().map(|(_, value)| value.into_inner()));
+                }
+                DeValue::Array(items) => below.extend(items.into_iter().map(Spanned::into_inner)),
+                _ => {}
+            }
+        }
+        level = below;
+    }
+    depth > MAX_NESTING
 }
 
 fn syntax(
@@ -95,7 +127,7 @@ fn syntax(
 /// The lines of the places of a file. The file is parsed once.
 #[derive(Debug)]
 pub struct Lines<'a> {
-    /// None for JSON, and if the file is too large or not TOML.
+    /// None for JSON, and if the file is too large, nested too deeply or not TOML.
     document: Option<Spanned<DeTable<'a>>>,
     /// Positions of line breaks.
     breaks: Vec<usize>,
@@ -104,7 +136,7 @@ pub struct Lines<'a> {
 impl<'a> Lines<'a> {
     /// Parses a file.
     pub fn new(text: &'a str, format: Format) -> Self {
-        let is_read = format == Format::Toml && text.len() <= MAX_FILE;
+        let is_read = format == Format::Toml && text.len() <= MAX_FILE && !is_deep(text);
         let document = is_read.then(|| DeTable::parse(text).ok()).flatten();
         let breaks = text.match_indices('\n').map(|(at, _)| at).collect();
         Self { document, breaks }

@@ -227,6 +227,11 @@ fn what_is_no_environment_is_said_with_its_place() {
         "there is no environment of that name in",
     ]);
     let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("Broken.toml");
+    fs::write(&file, "name = \"Broken\"\nname = 1\n").expect("can be written");
+    let path = folder.path().to_str().expect("a plain name");
+    env(&host, &["check", path], "").refused_with(&["Broken.toml: line 2, /: "]);
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("Broken.py");
     fs::write(&file, "import nothing_of_the_kind\n").expect("can be written");
     env(&host, &["check", file.to_str().expect("a plain name")], "")

@@ -305,6 +305,17 @@ fn an_export_is_an_environment_that_behaves_the_same() {
         "",
     )
     .succeeded();
+    let report = run(
+        &host,
+        "forge",
+        &["env", "export", "--json", EXAMPLES[1], "--python", path],
+        "",
+    );
+    let report = report.succeeded().json();
+    assert_eq!(
+        (&report["environment"], &report["path"]),
+        (&json!("LendingLibrary"), &json!(path))
+    );
     let commands = "LendingLibrary-find_member {\"text\": \"\"}\nstate\n";
     let task = "{\"servers\": {\"LendingLibrary\": {\"today\": \"2024-03-01\", \"members\": {}, \"books\": {}, \"loans\": {}, \"next_loan\": 1}}}";
     let play = |what: &str| {

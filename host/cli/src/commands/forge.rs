@@ -49,7 +49,7 @@ pub(crate) fn run(group: &Forge) -> anyhow::Result<ExitCode> {
             words,
             output,
         } => compose::run(*seed, *count, (*words).into(), output, options.json),
-        ForgeEnv::Export { file, python } => export_python::run(file, python),
+        ForgeEnv::Export { file, python } => export_python::run(file, python, options.json),
         ForgeEnv::New(new) => new::run(new, options),
         ForgeEnv::Prompts { output } => {
             prompts::run(rlf_forge::writer::PROMPTS, output, options.json)

@@ -143,7 +143,8 @@ impl Account {
         })
     }
 
-    pub(super) fn out_of_time(&self, stage: &str) -> AskError {
+    /// The error that says that the time is up.
+    pub(crate) fn out_of_time(&self, stage: &str) -> AskError {
         AskError::OutOfTime {
             stage: stage.to_owned(),
             limit: self.limits.time,

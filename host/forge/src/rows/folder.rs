@@ -12,6 +12,7 @@ use super::artefact;
 use super::error::RowsError;
 use super::options::{Complexity, RowOptions, Scenario};
 use super::pipeline::Input;
+use super::results;
 use super::stage::Stage;
 
 /// The file of the record.
@@ -110,6 +111,8 @@ pub fn begin(
             }
         }
     }
+    // First, so that an interruption leaves no results beside the manifest of other options.
+    results::remove(folder)?;
     let path = folder.join(MANIFEST);
     let text = serde_json::to_vec_pretty(&manifest).map_err(io::Error::from);
     let written = text.and_then(|text| rlf_files::write(&path, &text));
@@ -133,4 +136,39 @@ fn read(folder: &Path) -> Result<Option<Manifest>, RowsError> {
         return Err(RowsError::Manifest { path, problem });
     }
     Ok(Some(manifest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restart_removes_old_results_before_the_manifest_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let begin = |seed: u64| {
+            let options = RowOptions {
+                seed,
+                ..RowOptions::default()
+            };
+            begin(folder, &Input::Generated, &options, true).map(drop)
+        };
+        let seed = || read(folder).unwrap().unwrap().seed;
+        let results = ["rows.jsonl", "tasks-train.jsonl", "demonstrations.jsonl"];
+        let write = || {
+            for name in results {
+                fs::write(folder.join(name), "{}\n").unwrap();
+            }
+        };
+        begin(0).unwrap();
+        write();
+        begin(0).unwrap();
+        assert!(results.iter().all(|name| folder.join(name).exists()));
+        begin(1).unwrap();
+        assert!(!results.iter().any(|name| folder.join(name).exists()));
+        // Results that cannot be removed keep their manifest.
+        fs::create_dir_all(folder.join("rows.jsonl")).unwrap();
+        assert!(matches!(begin(2), Err(RowsError::Write { .. })));
+        assert_eq!(seed(), 1);
+    }
 }

@@ -1,6 +1,7 @@
 //! The results of a run: rows in FTRL's form, tasks of each split, demonstrations, rejections and figures.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,17 @@ use super::row::Row;
 use super::stage::Stage;
 use super::verification::Verdict;
 use crate::lines;
+
+/// Rows in FTRL's form.
+const ROWS: &str = "rows.jsonl";
+const DEMONSTRATIONS: &str = "demonstrations.jsonl";
+const REJECTED: &str = "rejected.jsonl";
+const FIGURES: &str = "rows.json";
+
+/// The file of the tasks of a split.
+fn tasks(split: Split) -> String {
+    format!("tasks-{split}.jsonl")
+}
 
 /// Maximum number of findings that are reported for one row.
 const MAX_FINDINGS: usize = 3;
@@ -41,7 +53,7 @@ pub(crate) fn write(output: &Path, options: &RowOptions) -> Result<Figures, Rows
     let mut splits = Splits::default();
     // The split of each verified row; none of one that is not written.
     let mut kept: Vec<Option<Split>> = Vec::new();
-    let path = output.join("rows.jsonl");
+    let path = output.join(ROWS);
     artefact::write_with(&path, |out| {
         for judged in Judged::all(output)? {
             if figures.rows == options.count {
@@ -65,14 +77,14 @@ pub(crate) fn write(output: &Path, options: &RowOptions) -> Result<Figures, Rows
         Ok(())
     })?;
     for split in Split::ALL {
-        let path = output.join(format!("tasks-{split}.jsonl"));
+        let path = output.join(tasks(split));
         write_rows(output, &path, &kept, split, |row, _| task(row))?;
     }
-    let path = output.join("demonstrations.jsonl");
+    let path = output.join(DEMONSTRATIONS);
     write_rows(output, &path, &kept, Split::Train, |row, verdict| {
         demonstration(row, &verdict.results)
     })?;
-    let path = output.join("rejected.jsonl");
+    let path = output.join(REJECTED);
     artefact::write_with(&path, |out| {
         for rejection in &rejections {
             lines::write(out, rejection).map_err(|source| RowsError::write(&path, source))?;
@@ -81,13 +93,28 @@ pub(crate) fn write(output: &Path, options: &RowOptions) -> Result<Figures, Rows
         Ok(())
     })?;
     figures.finish(options.count);
-    let path = output.join("rows.json");
+    let path = output.join(FIGURES);
     artefact::write_with(&path, |out| {
         let text = serde_json::to_string_pretty(&figures).map_err(io::Error::from);
         text.and_then(|text| writeln!(out, "{text}"))
             .map_err(|source| RowsError::write(&path, source))
     })?;
     Ok(figures)
+}
+
+/// Removes the results of an earlier run.
+pub(crate) fn remove(output: &Path) -> Result<(), RowsError> {
+    let names = [ROWS, DEMONSTRATIONS, REJECTED, FIGURES].map(str::to_owned);
+    for name in names.into_iter().chain(Split::ALL.map(tasks)) {
+        let path = output.join(name);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(RowsError::write(&path, source));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Size of a row in all files of results together, in bytes, as if each file contained it.

@@ -14,6 +14,8 @@ pub enum FindingKind {
     DoesNotLoad,
     /// A call broke the environment: it trapped or reached a limit.
     Breaks,
+    /// The walks without a sandbox did not end in time.
+    SlowWalks,
     /// An operation would have broken an invariant, or one of its expressions had no value.
     BreaksRule,
     /// A refused call changed the state.

@@ -259,21 +259,24 @@ impl Walk<'_> {
         }
     }
 
-    /// Finds texts of the state that descriptions of tools contain.
+    /// Finds texts of the state that descriptions of tools and of their parameters contain.
     fn descriptions(&mut self, tools: &[ToolDefinition]) {
         for tool in tools {
             let schema = tool.input_schema.to_string();
+            let mut descriptions = vec![tool.description.as_str()];
+            described(&tool.input_schema, &mut descriptions);
+            let says = |text: &&str| descriptions.iter().any(|one| has_word(one, text));
             let secrets = self.trail.known.identifying_texts(SHORTEST_SECRET);
             // Values of enumerations are in the schema because they must be.
             let leaked = secrets
-                .filter(|text| has_word(&tool.description, text))
+                .filter(says)
                 .find(|text| !schema.contains(&json!(text).to_string()));
             if let Some(leaked) = leaked {
                 let message = format!(
-                    "the description says `{leaked}`, which the state of {} says",
+                    "a description says `{leaked}`, which the state of {} says",
                     self.start.name
                 );
-                let mend = "describe the tool without values of the state";
+                let mend = "describe the tool and its parameters without values of the state";
                 self.findings
                     .add(FindingKind::LeakingDescription, &tool.name, message, mend);
             }
@@ -378,6 +381,18 @@ impl Walk<'_> {
     }
 }
 
+/// Collects the descriptions in a schema, at any depth.
+fn described<'s>(schema: &'s Value, found: &mut Vec<&'s str>) {
+    match schema {
+        Value::Object(parts) => {
+            found.extend(parts.get("description").and_then(Value::as_str));
+            parts.values().for_each(|part| described(part, found));
+        }
+        Value::Array(parts) => parts.iter().for_each(|part| described(part, found)),
+        _ => {}
+    }
+}
+
 fn brief(text: &str) -> String {
     let mut characters = text.chars();
     let start: String = characters.by_ref().take(200).collect();
@@ -385,5 +400,25 @@ fn brief(text: &str) -> String {
         start + ".."
     } else {
         start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_descriptions_of_nested_parameters_are_found() {
+        let schema = json!({
+            "properties": {
+                "description": {"type": "string", "description": "a"},
+                "guests": {"type": "array", "items": {"$ref": "#/$defs/Guest"}},
+            },
+            "$defs": {"Guest": {"properties": {"name": {"anyOf": [{"description": "b"}]}}}},
+        });
+        let mut found = Vec::new();
+        described(&schema, &mut found);
+        found.sort_unstable();
+        assert_eq!(found, ["a", "b"]);
     }
 }

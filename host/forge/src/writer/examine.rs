@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::WriteError;
 use super::candidate::{Candidate, Source};
-use super::plan::{MAX_TOOLS, MIN_TOOLS, Plan, specified};
+use super::plan::{Plan, specified};
+use crate::compose::TOOLS;
 use crate::verify::{self, Effort, Start, Unserved, first_calls, verify, verify_program};
 
 /// Opens candidates, so that they can be played. The program provides it: it knows the plugins.
@@ -275,9 +276,9 @@ fn planned(candidate: &Candidate, plan: &Plan, tools: &[String]) -> Vec<Finding>
             error("missing-operation", name, message, "write it")
         })
         .collect();
-    if !(MIN_TOOLS..=MAX_TOOLS).contains(&tools.len()) {
+    if !TOOLS.contains(&tools.len()) {
         let message = format!("there are {} tools", tools.len());
-        let mend = format!("write {MIN_TOOLS} to {MAX_TOOLS}");
+        let mend = format!("write {} to {}", TOOLS.start(), TOOLS.end());
         findings.push(error("wrong-size", candidate.file(), message, &mend));
     }
     findings

@@ -10,11 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::ask::Unusable;
 
-/// Minimum number of tools of an environment, loading and saving not counted.
-pub(super) const MIN_TOOLS: usize = 4;
-/// Maximum number of tools of an environment.
-pub(super) const MAX_TOOLS: usize = 20;
-
 /// The subject of an environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -161,7 +161,14 @@ impl Writer<'_> {
             let number = number as u32 + 1;
             let round = self
                 .round(number, &revised, plan, request, before, said)
-                .await?;
+                .await;
+            let round = match round {
+                Err(WriteError::Ask(AskError::OutOfTime { .. })) => {
+                    all.stop = Stop::Time;
+                    return Ok(all);
+                }
+                round => round?,
+            };
             if round.examination.rank() > all.rounds[all.best].examination.rank() {
                 all.best = all.rounds.len();
             }
@@ -170,7 +177,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a candidate to disk, examines it, and keeps the findings beside it.
+    /// Writes a candidate to disk, examines it, and keeps the findings beside it. If the account's time ends meanwhile,
+    /// nothing is known about the candidate: that is an error.
     async fn round(
         &self,
         number: u32,
@@ -185,9 +193,12 @@ impl Writer<'_> {
         let file = candidate
             .write(&folder)
             .map_err(|(path, source)| WriteError::Disk { path, source })?;
-        let mut how = request.thoroughness;
-        how.time = how.time.min(self.asker.account.time_left());
-        let mut examination = examine(candidate, plan, &file, self.opener, how).await?;
+        let account = &self.asker.account;
+        let how = request.thoroughness;
+        let examining = Box::pin(examine(candidate, plan, &file, self.opener, how));
+        let mut examination = tokio::time::timeout(account.time_left(), examining)
+            .await
+            .map_err(|_| account.out_of_time(&format!("round {number}")))??;
         // A message is the same wherever the folder is, so that the next question is the same too.
         let place = format!("{}/", folder.display());
         for finding in &mut examination.findings {
@@ -204,7 +215,7 @@ impl Writer<'_> {
             spent: self.asker.account.spent().since(&before),
         };
         self.observer.examined(&round);
-        self.keep(&folder.join(RECORD), &json!(round))?;
+        super::keep(&folder.join(RECORD), &json!(round))?;
         Ok(round)
     }
 

@@ -69,8 +69,13 @@ async fn an_unusable_answer_goes_back_with_the_reason_until_the_attempts_end() {
             .starts_with("This answer cannot be used: write a number alone\n")
     );
     assert!(model.last(2).contains("it is empty"));
-    // The same command goes on with a fourth attempt; the three on disk are not asked again.
-    let second = asker(&model, folder.path());
+    // The three on disk count, so only a greater number asks for a fourth.
+    let same = asker(&model, folder.path());
+    let error = same.text(&question("How many?"), number).await;
+    assert!(matches!(error, Err(AskError::Unusable { attempts: 3, .. })));
+    assert_eq!(model.asked().len(), 3);
+    let mut second = asker(&model, folder.path());
+    second.attempts = 4;
     assert_eq!(
         second.text(&question("How many?"), number).await.unwrap(),
         4

@@ -2,11 +2,14 @@
 
 use std::fs;
 
+use rlf_files::FolderLock;
 use rlf_forge::ask::{AskError, Limits};
 use rlf_forge::writer::{NotOpened, Reached, Standstill, Stop, WriteError};
 
 use crate::scripted::{Act, Scripted, hurried, says};
-use crate::writing::{NoPlugins, PLAN, SCENARIOS, SKETCH, SPECIFICATION, write, write_with};
+use crate::writing::{
+    NoPlugins, PLAN, SCENARIOS, SKETCH, SPECIFICATION, Stalls, request, write, write_with,
+};
 
 /// A mistake that the static checks find at the condition of `lend_tool`.
 fn misspelt(text: &str) -> String {
@@ -271,4 +274,42 @@ async fn a_machine_that_cannot_play_is_no_finding() {
         write(&silent, 0, folder.path()).await.unwrap().stop,
         Stop::Rounds
     );
+}
+
+#[tokio::test]
+async fn a_candidate_that_the_time_did_not_suffice_for_is_not_called_slow() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = script(SPECIFICATION, vec![]);
+    let error = write_with(&model, 3, folder.path(), hurried(), &Stalls).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.to_string(), "round 0: the limit of 1 s ends here");
+    // The answers are kept, and the candidate is examined when there is time.
+    let silent = Scripted::new(vec![]);
+    let written = write(&silent, 0, folder.path()).await.unwrap();
+    assert_eq!(
+        written.rounds[0].examination.findings[0].kind,
+        "does-not-load"
+    );
+    // Of a revision there is an earlier candidate to keep.
+    let folder = tempfile::tempdir().unwrap();
+    let revised = fenced("1: mended", &whole(SPECIFICATION));
+    let model = script(&misspelt(SPECIFICATION), vec![revised]);
+    let written = write_with(&model, 3, folder.path(), hurried(), &Stalls).await;
+    let written = written.unwrap();
+    assert_eq!((written.stop, written.rounds.len()), (Stop::Time, 1));
+}
+
+#[tokio::test]
+async fn the_same_request_is_not_paid_for_twice_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let work = request(0).folder(&folder.path().join("work"));
+    fs::create_dir_all(&work).unwrap();
+    let _held = FolderLock::take(&work).unwrap();
+    let model = Scripted::new(vec![]);
+    let error = write(&model, 0, folder.path()).await.unwrap_err();
+    assert!(
+        matches!(&error, WriteError::InUse(held) if *held == work),
+        "{error}"
+    );
+    assert!(model.asked().is_empty());
 }

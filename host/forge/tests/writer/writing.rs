@@ -29,6 +29,16 @@ impl Opener for NoPlugins {
     }
 }
 
+/// Waits for ever.
+pub(crate) struct Stalls;
+
+#[async_trait]
+impl Opener for Stalls {
+    async fn open(&self, _: &Path) -> Result<Environments, NotOpened> {
+        std::future::pending().await
+    }
+}
+
 pub(crate) fn request(rounds: u32) -> Request {
     Request {
         description: "a library that lends tools".to_owned(),
@@ -54,7 +64,7 @@ pub(crate) async fn write_with(
     rounds: u32,
     output: &Path,
     limits: Limits,
-    opener: &NoPlugins,
+    opener: &dyn Opener,
 ) -> Result<Written, WriteError> {
     let request = request(rounds);
     let work = output.join("work");

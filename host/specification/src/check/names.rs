@@ -38,7 +38,7 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
             findings.push(Finding::new(
                 Kind::BadName,
                 format!("{at}/key/prefix"),
-                format!("`{prefix}` is no prefix of keys"),
+                format!("`{prefix}` cannot be the prefix of a key"),
                 "use 1 to 20 characters; the last one is no digit",
             ));
         }

@@ -1,5 +1,7 @@
 //! From the text of an expression to a checked one.
 
+mod calls;
+
 use cel::common::ast::{ComprehensionExpr, Expr as Parsed, LiteralValue, operators};
 use cel::parser::Parser;
 
@@ -43,7 +45,7 @@ impl Trouble {
     }
 }
 
-pub(super) type Typed = (Expr, ValueType);
+type Typed = (Expr, ValueType);
 
 /// The names that an expression sees: those of the schema, and locals.
 #[derive(Debug, Clone)]
@@ -160,7 +162,7 @@ impl<'a> Scope<'a> {
         ))
     }
 
-    pub(super) fn typed(&mut self, parsed: &Parsed) -> Result<Typed, Trouble> {
+    fn typed(&mut self, parsed: &Parsed) -> Result<Typed, Trouble> {
         let (expr, kind) = self.plain(parsed)?;
         match kind {
             ValueType::Optional(inner) if self.present.contains(&expr) => Ok((expr, *inner)),
@@ -269,12 +271,7 @@ impl<'a> Scope<'a> {
         ))
     }
 
-    pub(super) fn field(
-        &self,
-        record: Expr,
-        kind: &ValueType,
-        name: &str,
-    ) -> Result<Typed, Trouble> {
+    fn field(&self, record: Expr, kind: &ValueType, name: &str) -> Result<Typed, Trouble> {
         let entity = match kind {
             ValueType::Record(entity) => *entity,
             ValueType::Key(entity) => {
@@ -310,7 +307,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    pub(super) fn condition(&mut self, parsed: &Parsed) -> Result<Expr, Trouble> {
+    fn condition(&mut self, parsed: &Parsed) -> Result<Expr, Trouble> {
         match self.typed(parsed)? {
             (expr, ValueType::Boolean) => Ok(expr),
             (_, other) => Err(Trouble::mismatch(

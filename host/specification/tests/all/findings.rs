@@ -25,7 +25,7 @@ fn library() -> String {
 }
 
 /// Broken specifications: the mistake, and the finding's kind and the beginning of its place.
-const CASES: [(&str, &str, Kind, &str); 46] = [
+const CASES: [(&str, &str, Kind, &str); 47] = [
     (
         "type = \"date\"",
         "type = \"day\"",
@@ -44,6 +44,12 @@ const CASES: [(&str, &str, Kind, &str); 46] = [
         "counts = { book = 12000,",
         Kind::TooLarge,
         "/scenarios/2/counts/book",
+    ),
+    (
+        "name = \"text\", type = \"text\"",
+        "name = \"text\", type = { list = { list = { list = { list = \"text\" } } } }",
+        Kind::TooLarge,
+        "/operations/0/parameters/0/type",
     ),
     (
         "name = \"LendingLibrary\"",

@@ -118,13 +118,45 @@ fn lists_that_share_their_items_are_bounded_where_something_goes_through_them() 
         let (open, close) = ("{ list = ".repeat(times + 1), " }".repeat(times + 1));
         format!("{open}\"integer\"{close}")
     };
-    let refused = doubled(25, &nested(25), "l25").unwrap_err();
+    // 180 times the same list, which has 180 times a list of 180 items.
+    let many =
+        ["[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]"; 9].join(" + ");
+    let shared = format!("[{many}].map(l, [l.map(x, l)].map(m, l.map(x, m))[0])[0]");
+    let refused = doubled(0, &nested(2), &shared).unwrap_err();
     assert!(refused.contains("too many steps"), "{refused}");
-    let written = doubled(3, &nested(3), "l3").unwrap();
-    assert_eq!(
-        written["value"].to_string(),
-        "[[[[1],[1]],[[1],[1]]],[[[1],[1]],[[1],[1]]]]"
+    let written = doubled(2, &nested(2), "l2").unwrap();
+    assert_eq!(written["value"].to_string(), "[[[1],[1]],[[1],[1]]]");
+}
+
+#[test]
+fn types_and_files_that_are_nested_too_deeply_are_refused() {
+    let (open, close) = ("{ list = ".repeat(30), " }".repeat(30));
+    let text = computing("integer", "a + b + t.size()").replace(
+        "{ name = \"t\", type = \"text\"",
+        &format!("{{ name = \"t\", type = {open}\"text\"{close}"),
     );
+    let checked = check_text(&text, Format::Toml);
+    assert!(checked.program.is_none());
+    let finding = checked.findings[0].to_string();
+    assert!(
+        finding
+            .ends_with("/operations/0/parameters/2/type: lists are nested 30 deep; nest at most 3"),
+        "{finding}"
+    );
+    // Far deeper than any stack bears: keys of 70 parts in 70 inline tables, whole and cut off.
+    let keys = ["list"; 70].join(".");
+    let deep = format!("{}1{}", format!("{{ {keys} = ").repeat(70), " }".repeat(70));
+    for text in [format!("name = {deep}\n"), format!("name = {deep}\n[[")] {
+        let finding = &check_text(&text, Format::Toml).findings[0];
+        assert_eq!(
+            finding.to_string(),
+            "/: tables and lists are nested more than 64 deep; nest fewer"
+        );
+    }
+    let lists = "{\"list\":".repeat(100_000);
+    let text = format!("{{\"values\": [{{\"name\": \"a\", \"type\": {lists}");
+    let finding = &check_text(&text, Format::Json).findings[0];
+    assert_eq!(finding.kind, rlf_specification::Kind::Unreadable);
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(crate) struct ForgeModel {
 pub(crate) struct ForgeAsker {
     #[command(flatten)]
     pub(crate) endpoint: ForgeModel,
-    /// Maximum number of attempts for one answer
+    /// Maximum number of attempts for one answer, answers on disk included
     #[arg(long, default_value_t = 3, value_parser = RangedU64ValueParser::<u32>::new().range(1..=100))]
     pub(crate) attempts: u32,
     /// Maximum number of tokens of all questions and answers, answers on disk included

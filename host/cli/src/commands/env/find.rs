@@ -11,7 +11,8 @@ use rlf_run::PluginSources;
 use rlf_specification::Format;
 
 use crate::arguments::PluginBindings;
-use crate::commands::specification::program;
+use crate::commands::specification::{checked, in_folder, program};
+use crate::display::printable;
 use crate::operator::Operator;
 use crate::plugins::sources;
 use crate::progress::Progress;
@@ -85,9 +86,12 @@ pub(crate) fn find(
                 sources.display()
             );
         }
+        let broken = first_problem(path).map_or(String::new(), |problem| {
+            format!("; none of its `.toml` and `.json` files is a specification: {problem}")
+        });
         bail!(
             "{} is neither a Python file nor a folder of them (`Name.py`, with a capital) nor a specification (`.toml` or `.json`) nor a component, and there is no \
-             environment of that name in {}",
+             environment of that name in {}{broken}",
             path.display(),
             sources.display()
         );
@@ -153,4 +157,31 @@ pub(crate) fn is_specification(path: &Path) -> bool {
         });
         text.is_some_and(|(format, text)| rlf_specification::read(&text, format).is_ok())
     })
+}
+
+/// The first error in the first file of a folder that could be a specification, with its place.
+fn first_problem(folder: &Path) -> Option<String> {
+    let file = in_folder(folder).ok()?.into_iter().next()?;
+    let problem = match checked(&file) {
+        Ok(checked) => checked.findings.first()?.to_string(),
+        Err(error) => format!("{error:#}"),
+    };
+    Some(format!("{}: {}", file.display(), printable(&problem)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_with_a_broken_specification_says_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(first_problem(folder.path()), None);
+        let file = folder.path().join("Doors.toml");
+        std::fs::write(&file, "name = \"Doors\"\nname = 1\n").unwrap();
+        assert!(!is_specification(folder.path()));
+        let problem = first_problem(folder.path()).unwrap();
+        let start = format!("{}: line 2, /: ", file.display());
+        assert!(problem.starts_with(&start), "{problem}");
+    }
 }

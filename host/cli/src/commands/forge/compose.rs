@@ -1,14 +1,15 @@
 //! `rlf-host forge env compose`: writes environments that are composed from a seed.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use console::style;
 use rlf_forge::compose::figures::{Figures, Spread, figures};
-use rlf_forge::compose::{Composed, Composition, Vocabulary, compose_with};
+use rlf_forge::compose::{Composed, Rejected, Vocabulary, compose_with};
 use serde_json::{Value, json};
 
 use crate::display::progress_bar;
@@ -27,20 +28,21 @@ pub(super) fn run(
 ) -> anyhow::Result<ExitCode> {
     fs::create_dir_all(output)
         .with_context(|| format!("cannot make the folder {}", output.display()))?;
-    let record = output.join(RECORD);
-    refuse_other_seed(&record, seed)?;
+    let mut record = Record::open(output.join(RECORD), seed)?;
     let bar = progress_bar(count);
     let mut kept = 0;
     let composition = compose_with(seed, count, vocabulary, |environment| {
         bar.inc(1);
         bar.set_message(environment.specification.name.clone());
         kept += usize::from(!write(environment, output, seed)?);
-        anyhow::Ok(())
+        record.add(composed_line(environment, seed))
     });
     bar.finish_and_clear();
     let composition = composition?;
-    rlf_files::write(&record, lines(&composition, seed).as_bytes())
-        .with_context(|| format!("cannot write {}", record.display()))?;
+    for candidate in &composition.rejected {
+        record.add(rejected_line(candidate))?;
+    }
+    record.write()?;
 
     let figures = figures(&composition);
     let written = figures.environments - kept;
@@ -61,22 +63,74 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses a folder whose record is of another seed, because the record would be replaced.
-fn refuse_other_seed(record: &Path, seed: u64) -> anyhow::Result<()> {
-    let text = match fs::read_to_string(record) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        text => text.with_context(|| format!("cannot read {}", record.display()))?,
-    };
-    let line: Option<Value> = text
-        .lines()
-        .next()
-        .and_then(|line| rlf_json::from_str(line).ok());
-    match line.and_then(|line| line["seed"].as_u64()) {
-        Some(other) if other != seed => bail!(
-            "{} is of --seed {other}; name another folder with --output for seed {seed}, or move this one away",
-            record.display()
-        ),
-        _ => Ok(()),
+/// The record of a folder: a line for each environment that any run with this seed made there, and for each candidate
+/// that it rejected.
+struct Record {
+    path: PathBuf,
+    lines: Vec<Value>,
+}
+
+impl Record {
+    /// Reads a record. Refuses one of another seed, because its environments would be mixed with those of this one.
+    fn open(path: PathBuf, seed: u64) -> anyhow::Result<Self> {
+        let bytes = match fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            read => read.with_context(|| format!("cannot read {}", path.display()))?,
+        };
+        // A run that was stopped leaves half a line, which cannot be read.
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = text
+            .lines()
+            .filter_map(|line| rlf_json::from_str::<Value>(line).ok());
+        let lines: Vec<Value> = lines.collect();
+        let other = lines.iter().find_map(|line| line["seed"].as_u64());
+        if let Some(other) = other.filter(|other| *other != seed) {
+            bail!(
+                "{} is of --seed {other}; name another folder with --output for seed {seed}, or move this one away",
+                path.display()
+            );
+        }
+        let is_cut = !text.is_empty() && !text.ends_with('\n');
+        let record = Self { path, lines };
+        if is_cut {
+            record.write()?;
+        }
+        Ok(record)
+    }
+
+    /// Adds a line in place of an earlier one on the same environment or candidate. A new line is in the file at once.
+    fn add(&mut self, line: Value) -> anyhow::Result<()> {
+        let is_same = |known: &&mut Value| {
+            ["made", "rejected", "candidate"]
+                .iter()
+                .all(|key| known[*key] == line[*key])
+        };
+        if let Some(known) = self.lines.iter_mut().find(is_same) {
+            *known = line;
+            return Ok(());
+        }
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.path);
+        file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
+            .with_context(|| format!("cannot write {}", self.path.display()))?;
+        self.lines.push(line);
+        Ok(())
+    }
+
+    /// Writes all lines, environments first.
+    fn write(&self) -> anyhow::Result<()> {
+        let (made, rejected): (Vec<&Value>, Vec<&Value>) = self
+            .lines
+            .iter()
+            .partition(|line| line.get("made").is_some());
+        let mut text = String::new();
+        for line in made.into_iter().chain(rejected) {
+            let _ = writeln!(text, "{line}");
+        }
+        rlf_files::write(&self.path, text.as_bytes())
+            .with_context(|| format!("cannot write {}", self.path.display()))
     }
 }
 
@@ -93,31 +147,12 @@ fn write(environment: &Composed, output: &Path, seed: u64) -> anyhow::Result<boo
             "{} is there and differs from what seed {seed} composes; name another folder with --output, or move it away",
             file.display()
         ),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
     }
     rlf_files::write(&file, text.as_bytes())
         .with_context(|| format!("cannot write {}", file.display()))?;
     Ok(true)
-}
-
-/// The environments and the rejected candidates, as JSON lines.
-fn lines(composition: &Composition, seed: u64) -> String {
-    let composed = composition
-        .environments
-        .iter()
-        .map(|environment| composed_line(environment, seed));
-    let rejected = composition.rejected.iter().map(|candidate| {
-        json!({
-            "rejected": candidate.name, "candidate": candidate.candidate, "check": candidate.check,
-            "reason": candidate.reason,
-        })
-    });
-    let mut lines = String::new();
-    for line in composed.chain(rejected) {
-        let _ = writeln!(lines, "{line}");
-    }
-    lines
 }
 
 fn composed_line(environment: &Composed, seed: u64) -> Value {
@@ -126,6 +161,13 @@ fn composed_line(environment: &Composed, seed: u64) -> Value {
         "made": specification.name, "seed": seed, "domain": environment.domain, "archetypes": environment.archetypes,
         "entities": specification.entities.len(), "tools": specification.operations.len(),
         "structure": environment.structure.hash, "description": specification.description,
+    })
+}
+
+fn rejected_line(candidate: &Rejected) -> Value {
+    json!({
+        "rejected": candidate.name, "candidate": candidate.candidate, "check": candidate.check,
+        "reason": candidate.reason,
     })
 }
 
@@ -176,4 +218,35 @@ fn show(figures: &Figures, output: &Path, written: usize, kept: usize) {
         format!(" ({})", counts(rejected))
     };
     say!("rejected candidates: {total}{reasons}; {RECORD} says why");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_keeps_the_lines_of_earlier_runs_even_after_an_interruption() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(RECORD);
+        let made = |name: &str| json!({"made": name, "seed": 3, "domain": "travel"});
+        let rejected = |candidate: u64| json!({"rejected": "Ferry", "candidate": candidate});
+        let mut first = Record::open(path.clone(), 3).unwrap();
+        for line in [made("Ferry"), rejected(0), made("Hotel")] {
+            first.add(line).unwrap();
+        }
+        // It is stopped in the middle of a line, inside of a character.
+        let cut = [&fs::read(&path).unwrap(), &b"{\"made\":\"Caf\xc3"[..]].concat();
+        fs::write(&path, cut).unwrap();
+        // A smaller run only makes the first environment, and rejects another candidate.
+        let mut second = Record::open(path.clone(), 3).unwrap();
+        for line in [made("Ferry"), rejected(1)] {
+            second.add(line).unwrap();
+        }
+        second.write().unwrap();
+        let expected = [made("Ferry"), made("Hotel"), rejected(0), rejected(1)];
+        let expected = expected.map(|line| format!("{line}\n")).concat();
+        assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+        let refused = Record::open(path, 4).err().expect("it has another seed");
+        assert!(refused.to_string().contains("--seed 3"), "{refused}");
+    }
 }

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use serde_json::json;
 
 use crate::commands::specification::program;
 
-pub(super) fn run(file: &Path, python: &Path) -> anyhow::Result<ExitCode> {
+pub(super) fn run(file: &Path, python: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
     let program = program(file)?;
     let text = program
         .to_python()
@@ -16,7 +17,8 @@ pub(super) fn run(file: &Path, python: &Path) -> anyhow::Result<ExitCode> {
         say!("{}", text.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    let name = &program.specification().name;
+    let specification = program.specification();
+    let (name, operations) = (&specification.name, specification.operations.len());
     if python.file_name().and_then(|name| name.to_str()) != Some(&format!("{name}.py")) {
         bail!(
             "{}: the file of environment {name} has to be called {name}.py",
@@ -25,10 +27,11 @@ pub(super) fn run(file: &Path, python: &Path) -> anyhow::Result<ExitCode> {
     }
     rlf_files::write(python, text.as_bytes())
         .with_context(|| format!("cannot write {}", python.display()))?;
-    say!(
-        "{}: {} operations",
-        python.display(),
-        program.specification().operations.len()
-    );
+    if as_json {
+        let report = json!({"environment": name, "path": python, "operations": operations});
+        say!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        say!("{}: {operations} operations", python.display());
+    }
     Ok(ExitCode::SUCCESS)
 }

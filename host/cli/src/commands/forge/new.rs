@@ -132,7 +132,7 @@ fn dry_run(
 fn explained(error: &WriteError, folder: &Path) -> anyhow::Error {
     let advice = match error {
         WriteError::Ask(AskError::Unusable { .. }) => {
-            "the same command asks again; another model, --seed or changed --prompts may do better"
+            "raise --attempts to ask again; another model, --seed or changed --prompts may do better"
         }
         WriteError::Ask(AskError::OutOfTokens { .. }) => {
             "raise --max-tokens-total, and the same command goes on from there"
@@ -140,6 +140,7 @@ fn explained(error: &WriteError, folder: &Path) -> anyhow::Error {
         WriteError::Ask(AskError::OutOfTime { .. }) => {
             "raise --max-time, and the same command goes on from there"
         }
+        WriteError::InUse(_) => "when it has ended, the same command goes on from there",
         WriteError::Taken { .. } => "the same command puts it there without asking again",
         WriteError::Prompt(_) => "nothing is lost",
         WriteError::Ask(_) | WriteError::Disk { .. } | WriteError::Unplayable { .. } => {
@@ -197,13 +198,40 @@ impl Opener for Plugins<'_> {
 }
 
 /// Decides whether the candidate or the machine is to blame for an error of loading. The code of a Python file runs in
-/// `init`, and lists the tools: errors there are the candidate's fault.
+/// `init`, and lists the tools, and a specification is read there: errors there are the candidate's fault. Everything
+/// else is the machine's, such as a full disk, because a revision that cannot help would have to be paid for.
 fn not_opened(error: &anyhow::Error) -> NotOpened {
     let why = format!("{error:#}");
     match error.downcast_ref::<Problem>().map(|problem| problem.kind) {
-        Some(ProblemKind::Init | ProblemKind::Tools | ProblemKind::Data) | None => {
-            NotOpened::Faulty(why)
+        Some(ProblemKind::Init | ProblemKind::Tools) => NotOpened::Faulty(why),
+        _ => NotOpened::Unavailable(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_code_of_a_candidate_does_is_its_fault() {
+        let disk = anyhow!("no space left on device").context("cannot write the cache");
+        let why = "cannot write the cache: no space left on device".to_owned();
+        assert_eq!(not_opened(&disk), NotOpened::Unavailable(why));
+        let problem = |kind| {
+            let problem = Problem {
+                plugin: Some("Doors".to_owned()),
+                path: PathBuf::from("Doors.py"),
+                kind,
+                what: "it has no tools".to_owned(),
+                mend: String::new(),
+            };
+            not_opened(&problem.into())
+        };
+        for kind in [ProblemKind::Init, ProblemKind::Tools] {
+            assert!(matches!(problem(kind), NotOpened::Faulty(_)));
         }
-        Some(_) => NotOpened::Unavailable(why),
+        for kind in [ProblemKind::Data, ProblemKind::File, ProblemKind::Component] {
+            assert!(matches!(problem(kind), NotOpened::Unavailable(_)));
+        }
     }
 }

@@ -68,7 +68,10 @@ fn well_formed(row: &Row, findings: &mut Vec<Finding>) {
             ));
         }
         match jsonschema::validator_for(&tool.parameters) {
-            Err(error) => add(format!("the schema of `{}` is none: {error}", tool.name)),
+            Err(error) => add(format!(
+                "the schema of `{}` is not valid JSON Schema: {error}",
+                tool.name
+            )),
             Ok(validator) => {
                 let arguments = Value::Object(call.arguments.clone());
                 if let Err(error) = validator.validate(&arguments) {

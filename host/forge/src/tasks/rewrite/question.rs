@@ -85,13 +85,8 @@ pub(super) fn question(
 
 /// The question with an answer that passed all checks but the last. `why` is the reason why it failed that one.
 pub(super) fn again(question: &Question, round: u32, answer: &str, why: &Unusable) -> Question {
-    let mut messages = question.messages.clone();
-    messages.push(ChatMessage::assistant(answer));
-    messages.push(ChatMessage::user(format!(
-        "This answer cannot be used: {why}\n\nAnswer the question again, whole, in the form that it asks for."
-    )));
     let stage = question.stage.split("-again-").next().unwrap_or_default();
-    Question::new(format!("{stage}-again-{round}"), messages)
+    question.again(format!("{stage}-again-{round}"), answer, why)
 }
 
 /// The way of speaking of a task: a line of the prompt `styles`.

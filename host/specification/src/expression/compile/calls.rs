@@ -2,9 +2,9 @@
 
 use cel::common::ast::{CallExpr, Expr as Parsed};
 
-use super::compile::{Scope, Trouble, Typed};
-use super::types::ValueType;
-use super::{Arithmetic, Comparison, Expr, Function};
+use super::{Scope, Trouble, Typed};
+use crate::expression::types::ValueType;
+use crate::expression::{Arithmetic, Comparison, Expr, Function};
 
 /// The functions, as findings list them.
 const FUNCTIONS: &str = "size, contains, startsWith, endsWith, lowerAscii, upperAscii, trim, int, double, string, \
