@@ -73,13 +73,22 @@ fn made(suite: &Suite, options: &TaskOptions) -> Made {
     make_in(&Folder::new(folder.path()), suite, options)
 }
 
-/// Checks a task as `forge tasks` does.
+/// Checks a task as `forge tasks` does by default.
 fn checked(suite: &Suite, task: &TaskRecord) -> Result<Checked, Rejection> {
     let options = TaskOptions {
         seed: 1,
         ..TaskOptions::default()
     };
-    let maker = Maker::new(suite, &options);
+    checked_with(suite, task, &options)
+}
+
+/// Checks a task with these options.
+fn checked_with(
+    suite: &Suite,
+    task: &TaskRecord,
+    options: &TaskOptions,
+) -> Result<Checked, Rejection> {
+    let maker = Maker::new(suite, options);
     let graph = maker.graph(task.servers.keys()).unwrap();
-    check(suite, &graph, task, &options)
+    check(suite, &graph, task, options)
 }

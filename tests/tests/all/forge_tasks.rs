@@ -235,6 +235,16 @@ fn tasks_are_made_in_environments_written_in_python() {
         assert!(read(&output) == read(&again), "{file}");
     }
 
+    // What was observed of the same files is used again, and believed.
+    let record = output.join("observed.json");
+    let observed = fs::read_to_string(&record).expect("the record");
+    let edited = observed.replace("\"why\":\"chance\"", "\"why\":\"broke\"");
+    fs::write(&record, edited).expect("the record");
+    let report = make(&output).succeeded().json();
+    let left_out = report["left_out"].as_array().expect("a list");
+    let believed = json!({ "tool": "ChessClub-draw_pairings", "why": "broke" });
+    assert!(left_out.contains(&believed), "{left_out:?}");
+
     // The rows are tasks in the copied environments.
     let config = folder.path().join("servers.toml");
     let servers = output.join("environments");
@@ -431,7 +441,7 @@ fn bad_input_says_what_to_do() {
         assert!(!output.exists(), "nothing was written");
     }
     make(&host, &output, &["--count", "5", "--no-replay"]).succeeded();
-    let other = make(&host, &output, &["--count", "6", "--no-replay"]);
+    let other = make(&host, &output, &["--count", "4", "--no-replay"]);
     assert!(
         other.stderr.contains("made with other options (--count)")
             && other.stderr.contains("--restart"),
@@ -440,9 +450,12 @@ fn bad_input_says_what_to_do() {
     make(
         &host,
         &output,
-        &["--count", "6", "--no-replay", "--restart"],
+        &["--count", "4", "--no-replay", "--restart"],
     )
     .succeeded();
+    // A larger count continues the folder.
+    make(&host, &output, &["--count", "6", "--no-replay"]).succeeded();
+    assert_eq!(lines(output.join("tasks.jsonl")).len(), 6);
     let empty = host.run([
         "forge",
         "stats",

@@ -103,6 +103,7 @@ fn turn(
             told.join("\n")
         },
         goal,
+        context_only: false,
     }
 }
 

@@ -36,6 +36,9 @@ use crate::graph::ToolGraph;
 pub struct Checked {
     /// The origin of each argument, for each call of each turn.
     pub origins: Vec<Vec<BTreeMap<String, Origin>>>,
+    /// The turns that are context only, from 0: see [`Turn::context_only`](super::record::Turn::context_only).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context_only: Vec<usize>,
     /// The task's size and difficulty.
     pub measures: Measures,
 }
@@ -53,12 +56,16 @@ pub fn check(
     let measures = Measures::new(&task.turns, task.servers.len());
     if options.unchecked {
         let origins = flow::origins(suite, task, true)?;
-        return Ok(Checked { origins, measures });
+        return Ok(Checked {
+            origins,
+            context_only: Vec::new(),
+            measures,
+        });
     }
     said::everything(suite, task)?;
     let origins = flow::origins(suite, task, false)?;
     said::nothing_more(suite, task)?;
-    filters::worth_doing(suite, task, &origins, options.keep_trivial)?;
+    let context_only = filters::worth_doing(suite, task, &origins, options.keep_trivial)?;
     gold::carried_out(suite, task)?;
     let key = Key::new(options.seed, Purpose::Order)
         .named("forge solver")
@@ -67,7 +74,7 @@ pub fn check(
     let mut passes = 0;
     let mut last = String::new();
     for attempt in 0..attempts {
-        match solves(suite, graph, task, key.at(u64::from(attempt))) {
+        match solves(suite, graph, task, key, attempt) {
             Ok(()) => passes += 1,
             Err(why) => last = why.to_string(),
         }
@@ -78,7 +85,8 @@ pub fn check(
         return Err(Rejection::new(Reason::Impossible, detail));
     }
     Ok(Checked {
-        measures: measures.tried(attempts, passes),
         origins,
+        context_only,
+        measures: measures.tried(attempts, passes),
     })
 }

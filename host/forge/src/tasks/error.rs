@@ -69,7 +69,7 @@ pub enum PipelineError {
         /// The environment.
         name: String,
     },
-    /// Too few candidates pass.
+    /// Too few candidates pass. The folder has the tasks that were kept.
     #[error(
         "only {kept} of {candidates} candidates were kept, most were rejected as {most}; give other environments, or allow more calls and turns"
     )]

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use rlf_dialogue::split::Split;
 use rlf_files::{FolderLock, LOCK_FILE, LockError};
+use rlf_plugins::python_environment::SCENARIOS_FILE;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -31,6 +32,11 @@ use super::rejection::{Rejected, Stage};
 use super::stage_file::{FileError, parsed, remove};
 use super::suite::Suite;
 use crate::lines;
+
+/// The endings of the files of environments.
+const ENDINGS: [&str; 3] = ["toml", "json", "py"];
+/// The record of the domains of environments that are specifications, beside their copies.
+const DOMAINS: &str = "composed.jsonl";
 
 /// The record of what a folder of tasks was made from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -206,10 +212,17 @@ impl Folder {
 
     fn clear(&self, manifest: &Manifest) -> Result<(), FileError> {
         self.forget(Stage::Chains)?;
+        let beside = if self.observed().exists() {
+            SCENARIOS_FILE
+        } else {
+            DOMAINS
+        };
+        let names = manifest.environments.keys();
+        let copies = names.flat_map(|name| ENDINGS.map(|ending| format!("{name}.{ending}")));
+        let copies: BTreeSet<String> = copies.chain([beside.to_owned()]).collect();
         for path in entries(&self.environments())? {
-            let stem = path.file_stem().and_then(|stem| stem.to_str());
-            let is_copy = stem.is_some_and(|stem| manifest.environments.contains_key(stem));
-            if is_copy {
+            let name = path.file_name().and_then(|name| name.to_str());
+            if name.is_some_and(|name| copies.contains(name)) {
                 remove(fs::remove_file(&path), &path)?;
             }
         }
@@ -304,12 +317,19 @@ impl Folder {
         read_lines(&self.rejected())
     }
 
-    /// Begins a folder, or continues one that was made with the same options and environments.
+    /// Begins a folder, or continues one that was made with the same options and environments. A larger number of tasks
+    /// continues a smaller one. If it allows more tasks of a template, the words are made again, and all stages after
+    /// them, so that the folder is the same as if it had begun with the larger number.
     pub fn begin(&self, manifest: &Manifest) -> Result<(), PipelineError> {
-        let Some(there) = self.read_manifest()? else {
+        let Some(mut there) = self.read_manifest()? else {
             self.check_unused()?;
             return self.write_manifest(manifest);
         };
+        let limit = there.options.template_limit();
+        let grows = there.options.count < manifest.options.count;
+        if grows {
+            there.options.count = manifest.options.count;
+        }
         let what = if there.environments != manifest.environments {
             "environments".to_owned()
         } else if there != *manifest {
@@ -317,6 +337,11 @@ impl Folder {
                 names if names.is_empty() => "options".to_owned(),
                 names => format!("options ({names})"),
             }
+        } else if grows {
+            if limit < manifest.options.template_limit() {
+                self.forget(Stage::Queries)?;
+            }
+            return self.write_manifest(manifest);
         } else {
             return self.make_stages();
         };

@@ -51,7 +51,8 @@ pub struct TaskOptions {
     pub unchecked: bool,
     /// Attempts of the solver at each task.
     pub attempts: u32,
-    /// Minimum number of attempts that must succeed.
+    /// Minimum number of attempts that must succeed. By default all of them: where some fail, the text leaves something
+    /// to luck.
     pub min_passes: u32,
     /// Share of the environments that are held out for validation, and again for the test split.
     pub held_out_environments: f64,
@@ -105,7 +106,7 @@ impl Default for TaskOptions {
             keep_trivial: false,
             unchecked: false,
             attempts: 4,
-            min_passes: 1,
+            min_passes: 4,
             held_out_environments: 0.15,
             held_out_tools: 0.1,
         }

@@ -8,7 +8,8 @@
 //! | `verl` | one for each turn, in the form of EnvFactory's rows for RL | verl, with EnvFactory's environments |
 //!
 //! Each format has a file for each split, and one for the tasks of [practised](Practised) environments. Every row can be
-//! imported again, and replays to its goal.
+//! imported again, and replays to its goal. A turn that is [context only](super::record::Turn::context_only) has no row
+//! of `tasks` and `verl`.
 
 mod alpaca;
 mod conversation;

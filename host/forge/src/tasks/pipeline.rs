@@ -28,7 +28,8 @@ const BATCH: u64 = 256;
 /// Number of candidates after which a run gives up if not one in a hundred is kept.
 const MAX_FRUITLESS: u64 = 20_000;
 
-/// Replays tasks in the real environment, and gives a result for each.
+/// Replays tasks in the real environment, and gives a result for each. After a
+/// [general](Divergence::is_general) error, it may leave out the tasks behind it.
 pub type Replayer<'a> = dyn FnMut(&[TaskRecord]) -> Vec<Result<(), Divergence>> + 'a;
 
 /// Rewrites the words of tasks before they are written to disk.
@@ -67,7 +68,8 @@ struct Stages {
     replays: StageFile<bool>,
 }
 
-/// Makes tasks in a folder that has begun, until there are enough.
+/// Makes tasks in a folder that has begun, until there are enough. If too few candidates pass, the tasks that were kept
+/// are written, and the result is [`PipelineError::Fruitless`].
 pub fn make(
     maker: &Maker<'_>,
     folder: &Folder,
@@ -81,6 +83,22 @@ pub fn make(
 pub fn make_in_words(
     maker: &Maker<'_>,
     folder: &Folder,
+    replay: Option<&mut Replayer<'_>>,
+    words: Option<&mut WordsOf<'_>>,
+    progress: impl FnMut(Progress),
+) -> Result<Made, PipelineError> {
+    first(maker, folder, maker.options.count, replay, words, progress)
+}
+
+/// Makes the first tasks of those that the options ask for, without a replay: a sample of them.
+pub fn sample(maker: &Maker<'_>, folder: &Folder, wanted: usize) -> Result<Made, PipelineError> {
+    first(maker, folder, wanted, None, None, |_| {})
+}
+
+fn first(
+    maker: &Maker<'_>,
+    folder: &Folder,
+    wanted: usize,
     mut replay: Option<&mut Replayer<'_>>,
     words: Option<&mut WordsOf<'_>>,
     mut progress: impl FnMut(Progress),
@@ -88,17 +106,12 @@ pub fn make_in_words(
     let mut stages = Stages::open(folder)?;
     let mut templates = Templates::default();
     let mut seen = Seen::default();
-    let wanted = maker.options.count;
     let mut tasks: Vec<TaskRecord> = Vec::new();
     let mut candidates = 0;
-    while tasks.len() < wanted {
-        if candidates >= MAX_FRUITLESS && tasks.len() < candidates as usize / 100 {
-            return Err(PipelineError::Fruitless {
-                kept: tasks.len(),
-                candidates,
-                most: most_frequent(&stages.rejected(candidates)),
-            });
-        }
+    let is_fruitless = |kept: usize, candidates: u64| {
+        candidates >= MAX_FRUITLESS && kept < candidates as usize / 100
+    };
+    while tasks.len() < wanted && !is_fruitless(tasks.len(), candidates) {
         let batch = candidates..candidates + BATCH;
         let checked = stages.batch(maker, batch.clone(), &mut templates, &mut seen)?;
         let kept = stages.replay(batch, checked, replay.as_deref_mut())?;
@@ -110,6 +123,11 @@ pub fn make_in_words(
             candidates,
         });
     }
+    let fruitless = (tasks.len() < wanted).then(|| PipelineError::Fruitless {
+        kept: tasks.len(),
+        candidates,
+        most: most_frequent(&stages.rejected(candidates)),
+    });
     tasks.truncate(wanted);
     if let Some(rewrite) = words {
         rewrite(&mut tasks).map_err(PipelineError::Words)?;
@@ -123,7 +141,7 @@ pub fn make_in_words(
     };
     folder.write_tasks(&made.tasks)?;
     write_lines(&folder.rejected(), &made.rejected)?;
-    Ok(made)
+    fruitless.map_or(Ok(made), Err)
 }
 
 /// The most frequent reason of the rejected candidates.
@@ -295,15 +313,22 @@ impl Stages {
             None => new.iter().map(|_| Ok(())).collect(),
         };
         let mut lines = Vec::with_capacity(new.len());
+        let mut general = None;
         for (task, result) in new.iter().zip(results) {
             let result = match result {
                 Ok(()) => Ok(is_replayed),
-                Err(why) if why.is_general() => return Err(PipelineError::Replay(why)),
+                Err(why) if why.is_general() => {
+                    general = Some(why);
+                    break;
+                }
                 Err(why) => Err(Rejection::new(Reason::Diverged, why.to_string())),
             };
             lines.push((task.candidate, result));
         }
         self.replays.append(lines, &self.checks.hashes)?;
+        if let Some(why) = general {
+            return Err(PipelineError::Replay(why));
+        }
         let mut kept: Vec<TaskRecord> = there.into_iter().chain(new).collect();
         kept.retain(|task| {
             batch.contains(&task.candidate)
@@ -343,7 +368,8 @@ impl Stages {
 
 /// A task with what the checks found out.
 pub(super) fn finished(mut task: TaskRecord, checked: Checked) -> TaskRecord {
-    for (turn, origins) in task.turns.iter_mut().zip(checked.origins) {
+    for (number, (turn, origins)) in task.turns.iter_mut().zip(checked.origins).enumerate() {
+        turn.context_only = checked.context_only.contains(&number);
         for (call, origins) in turn.calls.iter_mut().zip(origins) {
             call.origins = origins;
         }

@@ -138,6 +138,10 @@ pub struct Turn {
     pub answer: String,
     /// The state of each environment after the calls.
     pub goal: Map<String, Value>,
+    /// True if the turn alone is not worth practising: it changes nothing and asks nothing, or one call with words of
+    /// the turn solves it. It is context for the other turns, and gets no row for RL.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub context_only: bool,
 }
 
 /// A call that belongs to the solution.

@@ -70,7 +70,7 @@ pub enum Reason {
     UnknownArgument,
     /// The text says what the model has to find out.
     Leak,
-    /// The task asks for one call with copied arguments.
+    /// Each turn asks for one call with copied arguments, or for nothing.
     Trivial,
     /// The goal is reached by doing nothing.
     NothingToDo,

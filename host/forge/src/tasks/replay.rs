@@ -70,7 +70,7 @@ pub enum Divergence {
 
 impl Divergence {
     /// True if it says nothing about the task: the environment cannot be played at all, or the machine is too busy.
-    pub(super) fn is_general(&self) -> bool {
+    pub fn is_general(&self) -> bool {
         matches!(
             self,
             Self::Unserved(_)

@@ -47,6 +47,21 @@ pub struct Observed {
     pub left_out: Vec<LeftOut>,
 }
 
+impl Observed {
+    /// True if it was observed of a server with this source.
+    pub fn is_of(&self, source: &[u8]) -> bool {
+        self.described.hash == hash(source, &self.states)
+    }
+}
+
+/// The hash of a server: of its source, and of the states that were observed.
+fn hash(source: &[u8], states: &BTreeMap<String, Vec<Value>>) -> String {
+    let mut hash = blake3::Hasher::new();
+    hash.update(source);
+    hash.update(json!(states).to_string().as_bytes());
+    hash.finalize().to_hex()[..16].to_owned()
+}
+
 /// A tool that no task calls or offers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -261,5 +276,38 @@ impl TaskEnvironment for Closed {
 
     fn elsewhere(&self, _server: &str, start: &Start, _key: Key) -> Start {
         start.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn what_was_observed_is_of_one_source_even_when_it_was_written_and_read() {
+        let source = b"class Doors: ...";
+        let states = BTreeMap::from([("start".to_owned(), vec![json!({"b": 0.1, "a": [1]})])]);
+        let observed = Observed {
+            described: Described {
+                name: "Doors".to_owned(),
+                domain: "other".to_owned(),
+                hash: hash(source, &states),
+                scenarios: vec!["start".to_owned()],
+                tools: Vec::new(),
+                definitions: Vec::new(),
+                read_only: BTreeSet::new(),
+                vocabularies: BTreeMap::new(),
+            },
+            states,
+            left_out: Vec::new(),
+        };
+        let written = serde_json::to_string(&observed).unwrap();
+        let read: Observed = rlf_json::from_str(&written).unwrap();
+        assert!(read.is_of(source) && !read.is_of(b"class Doors: pass"));
+        let mut edited = read;
+        edited.states.clear();
+        assert!(!edited.is_of(source));
     }
 }

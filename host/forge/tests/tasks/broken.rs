@@ -8,7 +8,7 @@ use rlf_forge::tasks::request::{Fact, Mention};
 use rlf_forge::tasks::{Reason, Suite, TaskOptions, TaskRecord};
 use serde_json::{Value, json};
 
-use super::{checked, composed, examples, made, options};
+use super::{checked, checked_with, composed, examples, made, options};
 
 /// Good tasks of the examples.
 fn good(suite: &Suite) -> Vec<TaskRecord> {
@@ -163,6 +163,55 @@ fn a_goal_that_is_reached_by_doing_nothing_is_found() {
 }
 
 #[test]
+fn a_turn_that_alone_is_not_worth_doing_is_only_context() {
+    let suite = composed(12);
+    let tasks = made(&suite, &options(120)).tasks;
+    let (mut context, mut questions) = (0, 0);
+    for task in &tasks {
+        assert!(task.turns.iter().any(|turn| !turn.context_only));
+        let mut before = &task.initial;
+        for (number, turn) in task.turns.iter().enumerate() {
+            let mut requested = turn.calls.iter().filter(|call| call.requested);
+            let asks = requested.any(|call| suite.is_read_only(&call.tool));
+            let mut origins = turn.calls.iter().flat_map(|call| call.origins.values());
+            let is_copied = origins.all(|origin| match origin {
+                Origin::Text { turn } => *turn == number,
+                other => *other == Origin::Default,
+            });
+            let is_trivial = turn.calls.len() == 1 && is_copied;
+            let does_nothing = turn.goal == *before && !asks;
+            assert_eq!(turn.context_only, is_trivial || does_nothing, "{}", task.id);
+            context += usize::from(turn.context_only);
+            // A question changes nothing, and its answer has to be looked up.
+            questions += usize::from(turn.goal == *before && !turn.context_only);
+            before = &turn.goal;
+        }
+    }
+    assert!(context > 0 && questions > 0, "{context}, {questions}");
+
+    let trivial = TaskOptions {
+        keep_trivial: true,
+        ..options(1)
+    };
+    for task in &tasks {
+        // The state is no longer the first one, and this turn does not change it.
+        let mut idle = task.clone();
+        let mut last = idle.turns[task.turns.len() - 1].clone();
+        last.query = "Thank you.".into();
+        last.requests.clear();
+        last.calls.clear();
+        idle.turns.push(last);
+        for kept in [
+            checked_with(&suite, &idle, &options(1)),
+            checked_with(&suite, &idle, &trivial),
+        ] {
+            let context = kept.unwrap().context_only;
+            assert_eq!(context.last(), Some(&task.turns.len()), "{}", task.id);
+        }
+    }
+}
+
+#[test]
 fn a_repeated_task_is_found() {
     let suite = examples();
     let mut seen = Seen::default();
@@ -203,6 +252,49 @@ fn a_description_that_fits_nothing_or_another_entity_is_impossible() {
         found += 1;
     }
     assert!(found > 5);
+}
+
+/// The task with each of its descriptions emptied: nothing tells the entity from others of its kind.
+fn vague(task: &TaskRecord) -> Vec<TaskRecord> {
+    let mut all = Vec::new();
+    for (turn, gold) in task.turns.iter().enumerate() {
+        for (request, whole) in gold.requests.iter().enumerate() {
+            for parameter in whole.arguments.keys() {
+                let mut vague = task.clone();
+                let arguments = &mut vague.turns[turn].requests[request].arguments;
+                if let Some(Mention::Described(description)) = arguments.get_mut(parameter) {
+                    description.facts.clear();
+                    all.push(vague);
+                }
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn a_task_that_only_a_guess_solves_is_kept_only_if_fewer_passes_are_asked_for() {
+    let suite = examples();
+    let lucky = TaskOptions {
+        attempts: 64,
+        min_passes: 1,
+        ..options(1)
+    };
+    let mut found = 0;
+    for task in good(&suite) {
+        for vague in vague(&task) {
+            let Ok(kept) = checked_with(&suite, &vague, &lucky) else {
+                continue;
+            };
+            // Without other entities of its kind, it is still clear which one is meant.
+            if kept.measures.passes < lucky.attempts {
+                assert!(kept.measures.difficulty > 0.0);
+                assert_eq!(reason(&suite, &vague), Reason::Impossible);
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 0);
 }
 
 #[test]

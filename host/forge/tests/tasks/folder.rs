@@ -3,10 +3,15 @@
 use std::fs;
 use std::path::Path;
 
+use rlf_environments::error::OpenError;
 use rlf_forge::tasks::output::{Format, Naming, Practised, write};
-use rlf_forge::tasks::{Folder, Maker, Manifest, PipelineError, Stage, TaskOptions, make};
+use rlf_forge::tasks::pipeline::sample;
+use rlf_forge::tasks::replay::Divergence;
+use rlf_forge::tasks::{
+    Folder, Maker, Manifest, PipelineError, Stage, TaskOptions, TaskRecord, make,
+};
 
-use super::{composed, examples, make_in, options};
+use super::{composed, examples, made, make_in, options};
 
 /// The stages of a run without a model.
 fn stages() -> impl Iterator<Item = Stage> {
@@ -130,7 +135,8 @@ fn a_folder_of_other_options_or_environments_is_not_touched() {
     make_in(&folder, &suite, &options(10));
     let before = files(&folder);
     for (manifest, what) in [
-        (Manifest::new(&suite, &options(11), false), "options"),
+        // A smaller number would throw tasks away.
+        (Manifest::new(&suite, &options(9), false), "--count"),
         (
             Manifest::new(&composed(3), &options(10), false),
             "environments",
@@ -172,6 +178,88 @@ fn a_folder_that_begins_anew_has_nothing_of_the_run_before_and_all_that_is_not_o
     assert!(of_the_run.iter().all(|file| !file.exists()));
     assert!(own.exists());
     folder.begin(&other).unwrap();
+}
+
+#[test]
+fn a_folder_of_python_files_that_begins_anew_keeps_no_copy_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new(folder.path());
+    let manifest = Manifest::new(&examples(), &options(10), false);
+    folder.begin(&manifest).unwrap();
+    fs::create_dir_all(folder.environments()).unwrap();
+    fs::write(folder.observed(), "[]").unwrap();
+    let place = |name: &str| folder.environments().join(name);
+    let (copies, own) = (["Clinic.py", "scenarios.json"], ["Clinic.txt", "Own.py"]);
+    for name in copies.into_iter().chain(own) {
+        fs::write(place(name), "..").unwrap();
+    }
+    folder.restart(&manifest).unwrap();
+    assert!(copies.iter().all(|name| !place(name).exists()));
+    assert!(own.iter().all(|name| place(name).exists()));
+    assert!(!folder.observed().exists());
+}
+
+#[test]
+fn a_larger_number_of_tasks_continues_a_folder_and_gives_the_same_bytes() {
+    let suite = examples();
+    // The second step allows more tasks with the same template of words.
+    for (fewer, more) in [(10, 30), (150, 220)] {
+        let (grown, whole) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (grown, whole) = (Folder::new(grown.path()), Folder::new(whole.path()));
+        let before = make_in(&grown, &suite, &options(fewer));
+        assert_eq!(before.tasks.len(), fewer);
+        make_in(&grown, &suite, &options(more));
+        make_in(&whole, &suite, &options(more));
+        assert!(files(&grown) == files(&whole), "{fewer} to {more}");
+    }
+}
+
+#[test]
+fn a_sample_has_the_first_tasks_of_the_whole() {
+    let (suite, wanted) = (examples(), options(220));
+    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new(folder.path());
+    let manifest = Manifest::new(&suite, &wanted, false);
+    folder.begin(&manifest).unwrap();
+    let few = sample(&Maker::new(&suite, &wanted), &folder, 20).unwrap();
+    assert_eq!(few.tasks, made(&suite, &wanted).tasks[..20]);
+}
+
+#[test]
+fn an_environment_that_breaks_loses_no_replay_that_ended() {
+    let suite = examples();
+    let wanted = options(20);
+    let manifest = Manifest::new(&suite, &wanted, true);
+    let maker = Maker::new(&suite, &wanted);
+    let (broken, whole) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (broken, whole) = (Folder::new(broken.path()), Folder::new(whole.path()));
+    let mut all = |tasks: &[TaskRecord]| -> Vec<Result<(), Divergence>> {
+        tasks.iter().map(|_| Ok(())).collect()
+    };
+    whole.begin(&manifest).unwrap();
+    make(&maker, &whole, Some(&mut all), |_| {}).unwrap();
+
+    broken.begin(&manifest).unwrap();
+    let mut seven = |tasks: &[TaskRecord]| -> Vec<Result<(), Divergence>> {
+        let ended = tasks.iter().take(7).map(|_| Ok(()));
+        let full = OpenError::Unavailable {
+            environment: "servers".into(),
+            reason: "it has no room".into(),
+        };
+        ended.chain([Err(Divergence::Open(full))]).collect()
+    };
+    let error = make(&maker, &broken, Some(&mut seven), |_| {}).unwrap_err();
+    assert!(matches!(error, PipelineError::Replay(_)), "{error}");
+    let replays = || fs::read_to_string(broken.stage(Stage::Replays)).unwrap();
+    assert_eq!(replays().lines().count(), 7);
+    let mut again = 0;
+    let mut rest = |tasks: &[TaskRecord]| -> Vec<Result<(), Divergence>> {
+        again += tasks.len();
+        tasks.iter().map(|_| Ok(())).collect()
+    };
+    make(&maker, &broken, Some(&mut rest), |_| {}).unwrap();
+    assert!(files(&broken) == files(&whole));
+    assert_eq!(replays().lines().count(), 7 + again);
 }
 
 #[test]

@@ -139,9 +139,10 @@ pub(crate) struct ForgeTasks {
     /// Number of attempts of the solver at each task
     #[arg(long, default_value_t = 4, value_parser = RangedU64ValueParser::<u32>::new().range(1..=64))]
     pub(crate) attempts: u32,
-    /// Number of attempts that must reach the goal
-    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = RangedU64ValueParser::<u32>::new().range(1..=64))]
-    pub(crate) min_passes: u32,
+    /// Number of attempts that must reach the goal (default: all of them). With fewer, a task is kept even if its text
+    /// leaves something to luck, and its difficulty is the share that failed
+    #[arg(long, value_name = "COUNT", value_parser = RangedU64ValueParser::<u32>::new().range(1..=64))]
+    pub(crate) min_passes: Option<u32>,
     /// Share of the environments that is held out for validation, and the same share again for the test split
     #[arg(long, default_value_t = 0.15, value_name = "SHARE", value_parser = share_of_two)]
     pub(crate) held_out_environments: f64,
@@ -175,7 +176,7 @@ pub(crate) struct ForgeTasks {
     #[arg(long, default_value_t = 2, value_parser = RangedU64ValueParser::<u32>::new().range(0..=100))]
     pub(crate) rounds: u32,
     /// Number of attempts of the model to solve a task from its new text alone. --min-passes of them must reach the
-    /// goal
+    /// goal (default: 1)
     #[arg(long, default_value_t = 0, value_name = "K", value_parser = RangedU64ValueParser::<u32>::new().range(0..=64))]
     pub(crate) model_attempts: u32,
     /// Maximum number of tokens of all questions and answers, answers on disk included

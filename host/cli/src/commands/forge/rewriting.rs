@@ -58,7 +58,8 @@ impl Rewriting {
             options: RewriteOptions {
                 rounds: command.rounds,
                 attempts: command.model_attempts,
-                min_passes: command.min_passes,
+                // A model can also fail at a clear text.
+                min_passes: command.min_passes.unwrap_or(1),
                 limits: Limits {
                     tokens: command.max_tokens_total,
                     time: Duration::from_secs(command.writer.max_time),

@@ -27,8 +27,13 @@ pub(super) struct Read {
     pub(super) observed: Vec<Observed>,
 }
 
-/// Reads specifications from files and folders, or the servers of one folder of Python files.
-pub(super) fn read(forge: &GroupOptions, paths: &[PathBuf]) -> anyhow::Result<Read> {
+/// Reads specifications from files and folders, or the servers of one folder of Python files. `before` is a folder of
+/// tasks that may know what is observed of these servers.
+pub(super) fn read(
+    forge: &GroupOptions,
+    paths: &[PathBuf],
+    before: Option<&Folder>,
+) -> anyhow::Result<Read> {
     if paths.iter().any(|path| is_python(path)) {
         let [path] = paths else {
             bail!(
@@ -36,7 +41,7 @@ pub(super) fn read(forge: &GroupOptions, paths: &[PathBuf]) -> anyhow::Result<Re
                  run name the same environment plugin; put the files into one folder"
             );
         };
-        return python::read(forge, path);
+        return python::read(forge, path, before);
     }
     specifications(paths)
 }
@@ -80,23 +85,26 @@ pub(super) fn from_folder(folder: &Folder) -> anyhow::Result<Suite> {
             "{shown} was not made by `rlf-host forge tasks`: it has no folder `environments`; name the folder of its --output"
         );
     }
-    let observed = folder.observed();
-    if observed.is_file() {
-        let text = std::fs::read_to_string(&observed)
-            .with_context(|| format!("cannot read {}", observed.display()))?;
-        let servers: Vec<Observed> = rlf_json::from_str(&text).with_context(|| {
-            format!(
-                "{} is not what `rlf-host forge tasks` writes",
-                observed.display()
-            )
-        })?;
-        let suite = Suite::from_records(servers)?;
-        folder.check_environments(&suite)?;
-        return Ok(suite);
-    }
-    let suite = specifications(&[path])?.suite;
+    let suite = if folder.observed().is_file() {
+        Suite::from_records(observed(folder)?)?
+    } else {
+        specifications(&[path])?.suite
+    };
     folder.check_environments(&suite)?;
     Ok(suite)
+}
+
+/// The observed servers of a folder of tasks.
+fn observed(folder: &Folder) -> anyhow::Result<Vec<Observed>> {
+    let record = folder.observed();
+    let text = std::fs::read_to_string(&record)
+        .with_context(|| format!("cannot read {}", record.display()))?;
+    rlf_json::from_str(&text).with_context(|| {
+        format!(
+            "{} is not what `rlf-host forge tasks` writes",
+            record.display()
+        )
+    })
 }
 
 /// The domains of composed environments, by name.

@@ -13,12 +13,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rlf_forge::sampling::Strategy;
 use rlf_forge::tasks::options::InventoryOptions;
 use rlf_forge::tasks::output::{RowSettings, Written};
-use rlf_forge::tasks::pipeline::{Replayer, WordsOf};
-use rlf_forge::tasks::replay::replay;
+use rlf_forge::tasks::pipeline::{Replayer, WordsOf, sample};
+use rlf_forge::tasks::replay::{Divergence, replay};
 use rlf_forge::tasks::rewrite::Report;
 use rlf_forge::tasks::{
-    Folder, Made, Maker, Manifest, Progress, Stage, Statistics, TaskOptions, TaskRecord, make,
-    make_in_words,
+    Folder, Made, Maker, Manifest, PipelineError, Progress, Stage, Statistics, TaskOptions,
+    TaskRecord, make_in_words,
 };
 use serde_json::json;
 
@@ -33,18 +33,22 @@ use crate::operator::Operator;
 const SAMPLE: usize = 64;
 
 pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<ExitCode> {
-    let read = read(forge, &command.environments)?;
+    // Before environments in Python are observed, which takes long.
     possible(command)?;
     let options = options(command);
-    known_scenarios(&read, &options)?;
     let operator = Operator::load(forge.config.as_deref())?;
     let rewriting = Rewriting::new(command, &operator, forge.json)?;
+    let folder = Folder::new(&command.output);
+    if !command.dry_run {
+        refuse_own_copies(&folder, &command.environments)?;
+    }
+    let before = (!command.restart).then_some(&folder);
+    let read = read(forge, &command.environments, before)?;
+    known_scenarios(&read, &options)?;
     if command.dry_run {
         return dry_run(&read, &options, rewriting.as_ref(), forge.json);
     }
     let begun = Instant::now();
-    let folder = Folder::new(&command.output);
-    refuse_own_copies(&folder, &command.environments)?;
     let _lock = folder.lock()?;
     let manifest = Manifest::new(&read.suite, &options, !command.no_replay);
     if command.restart {
@@ -64,8 +68,8 @@ pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<
         }
         Ok(())
     };
-    let made = if command.no_replay {
-        run_stages(&maker, &folder, None, &mut rewrite)?
+    let outcome = if command.no_replay {
+        run_stages(&maker, &folder, None, &mut rewrite)
     } else {
         let environments = folder.environments();
         let found = find(
@@ -79,13 +83,22 @@ pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<
             let all = async {
                 let mut results = Vec::with_capacity(tasks.len());
                 for task in tasks {
-                    results.push(replay(&found.environments, &found.name, task).await);
+                    let result = replay(&found.environments, &found.name, task).await;
+                    let is_general = result.as_ref().is_err_and(Divergence::is_general);
+                    results.push(result);
+                    if is_general {
+                        break;
+                    }
                 }
                 results
             };
             runtime.block_on(all)
         };
-        run_stages(&maker, &folder, Some(&mut replays), &mut rewrite)?
+        run_stages(&maker, &folder, Some(&mut replays), &mut rewrite)
+    };
+    let (made, fruitless) = match outcome {
+        Err(error @ PipelineError::Fruitless { .. }) => (kept_in(&folder)?, Some(error)),
+        outcome => (outcome?, None),
     };
     let settings = command.rows.over(RowSettings::default());
     folder.write_row_settings(&settings)?;
@@ -106,6 +119,16 @@ pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<
         reworded,
         forge.json,
     )?;
+    if let Some(error) = fruitless {
+        return Err(error).with_context(|| {
+            format!(
+                "--count {} was not reached; {} tasks were written to {}",
+                options.count,
+                made.tasks.len(),
+                folder.tasks().display()
+            )
+        });
+    }
     let is_whole = reworded.is_none_or(|(_, report)| report.unanswered == 0);
     Ok(if is_whole {
         ExitCode::SUCCESS
@@ -114,12 +137,22 @@ pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<
     })
 }
 
+/// The tasks that a run wrote, and the candidates that it rejected.
+fn kept_in(folder: &Folder) -> anyhow::Result<Made> {
+    let (tasks, rejected) = (folder.read_tasks()?, folder.read_rejected()?);
+    Ok(Made {
+        candidates: (tasks.len() + rejected.len()) as u64,
+        tasks,
+        rejected,
+    })
+}
+
 /// Refuses options that no task can meet together.
 fn possible(command: &ForgeTasks) -> anyhow::Result<()> {
-    if command.min_passes > command.attempts {
+    let wanted = min_passes(command);
+    if wanted > command.attempts {
         bail!(
-            "--min-passes {} is more than --attempts {}, so no task could be kept; raise --attempts",
-            command.min_passes,
+            "--min-passes {wanted} is more than --attempts {}, so no task could be kept; raise --attempts",
             command.attempts
         );
     }
@@ -187,10 +220,15 @@ fn options(command: &ForgeTasks) -> TaskOptions {
         keep_trivial: command.keep_trivial,
         unchecked: command.unchecked,
         attempts: command.attempts,
-        min_passes: command.min_passes,
+        min_passes: min_passes(command),
         held_out_environments: command.held_out_environments,
         held_out_tools: command.held_out_tools,
     }
+}
+
+/// Number of attempts of the solver that must reach the goal: all of them, unless the user asks for fewer.
+fn min_passes(command: &ForgeTasks) -> u32 {
+    command.min_passes.unwrap_or(command.attempts)
 }
 
 fn stage(stage: TaskStage) -> Stage {
@@ -232,7 +270,7 @@ fn run_stages(
     folder: &Folder,
     replays: Option<&mut Replayer<'_>>,
     rewrite: &mut WordsOf<'_>,
-) -> anyhow::Result<Made> {
+) -> Result<Made, PipelineError> {
     let bar = if std::io::stderr().is_terminal() {
         let bar = ProgressBar::new(maker.options.count as u64);
         let style = "tasks {bar:30} {pos}/{len} {elapsed} (about {eta} left)  {msg}";
@@ -254,7 +292,7 @@ fn run_stages(
         },
     );
     bar.finish_and_clear();
-    Ok(made?)
+    made
 }
 
 /// Makes a small sample in a temporary folder, and says what the whole would need.
@@ -264,18 +302,14 @@ fn dry_run(
     rewriting: Option<&Rewriting>,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let sample = TaskOptions {
-        count: options.count.min(SAMPLE),
-        ..options.clone()
-    };
     let begun = Instant::now();
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let folder = Folder::new(folder.path());
-    folder.begin(&Manifest::new(&read.suite, &sample, false))?;
-    let maker = Maker::new(&read.suite, &sample);
-    let made = make(&maker, &folder, None, |_| {})?;
+    folder.begin(&Manifest::new(&read.suite, options, false))?;
+    let maker = Maker::new(&read.suite, options);
+    let made = sample(&maker, &folder, options.count.min(SAMPLE))?;
     let seconds = begun.elapsed().as_secs_f64();
-    let times = options.count as f64 / sample.count as f64;
+    let times = options.count as f64 / made.tasks.len() as f64;
     let size = std::fs::metadata(folder.tasks()).map_or(0, |file| file.len());
     let tools: usize = read
         .suite

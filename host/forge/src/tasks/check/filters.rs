@@ -8,29 +8,47 @@ use crate::tasks::record::{Origin, TaskRecord};
 use crate::tasks::rejection::{Reason, Rejection};
 use crate::tasks::suite::Suite;
 
-/// Checks that something has to be done, and that it takes more than copying words into one call.
+/// Checks for each turn that something has to be done, and that it takes more than copying the turn's words into one
+/// call. Returns the turns, from 0, of which this is not true. They are context for the others. A task without others
+/// is rejected.
 pub(super) fn worth_doing(
     suite: &Suite,
     task: &TaskRecord,
     origins: &[Vec<BTreeMap<String, Origin>>],
     keep_trivial: bool,
-) -> Result<(), Rejection> {
-    let calls: Vec<_> = task.turns.iter().flat_map(|turn| &turn.calls).collect();
-    let mut origins = origins.iter().flatten().flat_map(BTreeMap::values);
-    let is_copied = origins.all(|origin| !matches!(origin, Origin::Result { .. }));
-    if calls.len() <= 1 && is_copied && !keep_trivial {
-        let detail = "one call solves it, and its arguments are copied from the text";
-        return Err(Rejection::new(Reason::Trivial, detail));
+) -> Result<Vec<usize>, Rejection> {
+    let mut context_only = Vec::new();
+    let mut has_trivial = false;
+    let mut before = &task.initial;
+    for (number, (turn, origins)) in task.turns.iter().zip(origins).enumerate() {
+        let asks = turn
+            .calls
+            .iter()
+            .any(|call| call.requested && suite.is_read_only(&call.tool));
+        let does_nothing = !asks && turn.goal == *before;
+        let mut origins = origins.iter().flat_map(BTreeMap::values);
+        let is_copied = origins.all(|origin| match origin {
+            Origin::Text { turn } => *turn == number,
+            Origin::Result { .. } => false,
+            Origin::Default => true,
+        });
+        let is_trivial = turn.calls.len() <= 1 && is_copied && !keep_trivial;
+        if does_nothing || is_trivial {
+            has_trivial |= !does_nothing;
+            context_only.push(number);
+        }
+        before = &turn.goal;
     }
-    let asks = calls
-        .iter()
-        .any(|call| call.requested && suite.is_read_only(&call.tool));
-    let changes = task.turns.iter().any(|turn| turn.goal != task.initial);
-    if !asks && !changes {
+    if context_only.len() < task.turns.len() {
+        return Ok(context_only);
+    }
+    Err(if has_trivial {
+        let detail = "one call solves each turn, and its arguments are copied from the turn's text";
+        Rejection::new(Reason::Trivial, detail)
+    } else {
         let detail = "the state is the same after every turn, and nothing is asked";
-        return Err(Rejection::new(Reason::NothingToDo, detail));
-    }
-    Ok(())
+        Rejection::new(Reason::NothingToDo, detail)
+    })
 }
 
 /// The tasks that were kept so far.
@@ -55,9 +73,8 @@ impl Seen {
             })
             .collect();
         let marks = [
-            ("text", json!([texts, task.initial])),
+            ("text", json!(texts)),
             ("calls", json!([calls, task.initial])),
-            ("words", json!(texts)),
         ];
         let marks = marks.map(|(what, mark)| {
             let hash = blake3::hash(format!("{what} {mark}").as_bytes());

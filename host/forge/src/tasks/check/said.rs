@@ -59,9 +59,7 @@ pub(super) fn everything(suite: &Suite, task: &TaskRecord) -> Result<(), Rejecti
             let description = suite
                 .tool(&request.tool)
                 .map_or("", |tool| &tool.description);
-            let mut telling = words(description)
-                .filter(|word| word.len() >= TELLING)
-                .peekable();
+            let mut telling = telling(description).peekable();
             if telling.peek().is_some()
                 && !telling.any(|word| words(&turn.query).any(|one| one == word))
             {
@@ -79,6 +77,18 @@ pub(super) fn everything(suite: &Suite, task: &TaskRecord) -> Result<(), Rejecti
 
 /// Minimum number of letters of a word that can tell what a description asks for.
 const TELLING: usize = 4;
+/// Words of so many letters that tell nothing: they are in texts of every kind.
+const STOP_WORDS: [&str; 37] = [
+    "about", "also", "been", "does", "each", "from", "given", "have", "into", "more", "most",
+    "only", "onto", "other", "some", "such", "than", "that", "their", "them", "then", "there",
+    "these", "they", "this", "those", "were", "what", "when", "where", "which", "whose", "will",
+    "with", "within", "without", "your",
+];
+
+/// The words of a description that can tell what it asks for.
+fn telling(description: &str) -> impl Iterator<Item = String> {
+    words(description).filter(|word| word.len() >= TELLING && !STOP_WORDS.contains(&word.as_str()))
+}
 
 fn words(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|letter: char| !letter.is_alphanumeric());
@@ -130,7 +140,14 @@ pub(super) fn nothing_more(suite: &Suite, task: &TaskRecord) -> Result<(), Rejec
 mod tests {
     use serde_json::json;
 
-    use super::says;
+    use super::{says, telling};
+
+    #[test]
+    fn words_of_every_text_do_not_tell_what_is_asked_for() {
+        let found: Vec<String> =
+            telling("Lend a book with the number that is from a shelf").collect();
+        assert_eq!(found, ["lend", "book", "number", "shelf"]);
+    }
 
     #[test]
     fn a_value_is_said_as_words_of_its_own() {

@@ -3,8 +3,8 @@
 //! It understands a query perfectly: it knows which operations are asked for and what is said about each argument. It
 //! knows no key and no state. For each entity that is described, it plans over the tools that give keys of this kind: it
 //! calls one after the other, in a random order, fills their inputs with what is said, and compares what they give with
-//! the facts. Where several fit, it guesses. So a description that does not tell an entity from others fails in some
-//! attempts, and one that tools cannot follow fails in all.
+//! the facts. Where several fit, it guesses, and each attempt guesses differently. So a description that does not tell
+//! an entity from others fails in some attempts, and one that tools cannot follow fails in all.
 
 use std::collections::BTreeMap;
 
@@ -67,13 +67,14 @@ pub enum Failure {
     },
 }
 
-/// Makes one attempt at all turns of a task. It succeeds if the state after every turn is the goal, and every call that
-/// the user asks for and that changes nothing was made with its arguments.
+/// Makes an attempt, counted from 0, at all turns of a task. It succeeds if the state after every turn is the goal, and
+/// every call that the user asks for and that changes nothing was made with its arguments.
 pub fn solves(
     suite: &Suite,
     graph: &ToolGraph,
     task: &TaskRecord,
     key: Key,
+    attempt: u32,
 ) -> Result<(), Failure> {
     let open = |error: PlayError| Failure::Open(error.to_string());
     let session = suite.playable().open(&task.servers).map_err(open)?;
@@ -81,7 +82,8 @@ pub fn solves(
         suite,
         graph,
         session,
-        draws: Draws::new(key),
+        draws: Draws::new(key.at(u64::from(attempt))),
+        guesses: attempt as usize,
         offered: &task.tools,
         made: Vec::new(),
         seen: BTreeMap::new(),
@@ -124,6 +126,8 @@ struct Solver<'a> {
     graph: &'a ToolGraph,
     session: Box<dyn TaskSession + 'a>,
     draws: Draws,
+    /// The guesses to come: `guesses % n` is the next one among `n` values, and `guesses / n` has those after it.
+    guesses: usize,
     /// The tools that it may call.
     offered: &'a [String],
     /// Arguments and results of the requests so far.
@@ -299,7 +303,11 @@ impl Solver<'_> {
                 }
             }
         }
-        let chosen = self.draws.index(possible.len().max(1));
+        // In an order that does not depend on the draws, so that no two attempts make the same guess at first.
+        possible.sort();
+        let count = possible.len().max(1);
+        let chosen = self.guesses % count;
+        self.guesses /= count;
         possible.into_iter().nth(chosen)
     }
 }

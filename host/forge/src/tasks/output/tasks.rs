@@ -9,12 +9,16 @@ use crate::graph::ValueType;
 use crate::tasks::record::{GoldCall, TaskRecord};
 use crate::tasks::suite::Suite;
 
-/// One task for each turn. It begins in the state in which the turn before it ended. `reward-envfactory` grades its calls
-/// and states, `reward-ftrl` its sub-answers.
+/// One task for each turn that is more than context. It begins in the state in which the turn before it ended.
+/// `reward-envfactory` grades its calls and states, `reward-ftrl` its sub-answers.
 pub fn rows(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Task> {
     let mut state = &task.initial;
     let mut rows = Vec::with_capacity(task.turns.len());
     for (number, turn) in task.turns.iter().enumerate() {
+        let begins = std::mem::replace(&mut state, &turn.goal);
+        if turn.context_only {
+            continue;
+        }
         let calls: Vec<Value> = turn
             .calls
             .iter()
@@ -55,10 +59,9 @@ pub fn rows(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Task> {
                 "unsolved": sub_answers::of_turn(task, number),
             }),
             environment: Some(naming.environment.clone()),
-            setup: json!({ "servers": state }),
+            setup: json!({ "servers": begins }),
             extra,
         });
-        state = &turn.goal;
     }
     rows
 }

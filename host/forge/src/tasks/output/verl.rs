@@ -10,12 +10,16 @@ use super::tasks::masked;
 use crate::tasks::record::TaskRecord;
 use crate::tasks::suite::Suite;
 
-/// The rows of a task, one for each turn.
+/// The rows of a task, one for each turn that is more than context.
 pub(super) fn rows(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Value> {
     let servers: Vec<&String> = task.servers.keys().collect();
     let mut state = &task.initial;
     let mut rows = Vec::with_capacity(task.turns.len());
     for (number, turn) in task.turns.iter().enumerate() {
+        let begins = std::mem::replace(&mut state, &turn.goal);
+        if turn.context_only {
+            continue;
+        }
         let prompt: Vec<Value> = before(task, number).iter().map(message).collect();
         let truth: Vec<Value> = turn
             .calls
@@ -38,12 +42,11 @@ pub(super) fn rows(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Val
                 "index": format!("{}-{}", task.id, number + 1),
                 "mcp_factory_kwargs": {
                     "mcp_servers": json!(servers).to_string(),
-                    "initial_config": json!(state).to_string(),
+                    "initial_config": json!(begins).to_string(),
                     "final_config": json!(turn.goal).to_string(),
                 },
             },
         }));
-        state = &turn.goal;
     }
     rows
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::collections::Collections;
 use super::kinds::{Evidence, known};
-use super::{LeftOut, Observed};
+use super::{LeftOut, Observed, hash};
 use crate::tasks::make::items;
 use crate::tasks::replay::answer;
 use crate::tasks::suite::Described;
@@ -306,13 +306,10 @@ impl Observer<'_> {
 
     /// The record of what was observed, with the tools that can be used.
     fn finish(self, source: &[u8]) -> Observed {
-        let mut hash = blake3::Hasher::new();
-        hash.update(source);
-        hash.update(json!(self.states).to_string().as_bytes());
         let mut described = Described {
             name: self.server.to_owned(),
             domain: "other".to_owned(),
-            hash: hash.finalize().to_hex()[..16].to_owned(),
+            hash: hash(source, &self.states),
             scenarios: self.states.keys().cloned().collect(),
             tools: Vec::new(),
             definitions: Vec::new(),

@@ -4,20 +4,24 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
-use rlf_forge::tasks::Suite;
-use rlf_forge::tasks::sandboxed::{Effort, observe};
+use rlf_forge::tasks::sandboxed::{Effort, Observed, observe};
+use rlf_forge::tasks::{Folder, Suite};
 use rlf_plugins::python_environment::SCENARIOS_FILE;
 
-use super::Read;
+use super::{Read, observed};
 use crate::arguments::{GroupOptions, PluginBindings};
 use crate::commands::env::find;
 use crate::display::{printable, progress_bar};
 use crate::operator::Operator;
 use crate::warning::warn;
 
-/// Observes the servers at a path: a folder of Python files, or one file. A server that cannot be observed is left out
-/// with a warning.
-pub(super) fn read(forge: &GroupOptions, path: &Path) -> anyhow::Result<Read> {
+/// Observes the servers at a path: a folder of Python files, or one file. What the folder of tasks knows of the same
+/// files is not observed again. A server that cannot be observed is left out with a warning.
+pub(super) fn read(
+    forge: &GroupOptions,
+    path: &Path,
+    before: Option<&Folder>,
+) -> anyhow::Result<Read> {
     let operator = Operator::load(forge.config.as_deref())?;
     let plugins = &forge.plugins.plugins;
     let found = find(plugins, &operator, path, &PluginBindings::NONE)?;
@@ -27,6 +31,8 @@ pub(super) fn read(forge: &GroupOptions, path: &Path) -> anyhow::Result<Read> {
     } else {
         path.parent().unwrap_or(Path::new("."))
     };
+    let scenarios = folder.join(SCENARIOS_FILE);
+    let known = before.map_or_else(Vec::new, |before| known(before, &scenarios));
     let servers = found.servers.as_deref().unwrap_or_default();
     let bar = progress_bar(servers.len());
     let mut files = BTreeMap::new();
@@ -40,13 +46,17 @@ pub(super) fn read(forge: &GroupOptions, path: &Path) -> anyhow::Result<Read> {
         };
         let source =
             std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        let seen = runtime.block_on(observe(
-            &found.environments,
-            &found.name,
-            server,
-            &source,
-            Effort::default(),
-        ));
+        let is_it = |one: &&Observed| one.described.name == *server && one.is_of(&source);
+        let seen = match known.iter().find(is_it) {
+            Some(seen) => Ok(seen.clone()),
+            None => runtime.block_on(observe(
+                &found.environments,
+                &found.name,
+                server,
+                &source,
+                Effort::default(),
+            )),
+        };
         match seen {
             Ok(seen) => {
                 files.insert(server.clone(), file);
@@ -69,7 +79,6 @@ pub(super) fn read(forge: &GroupOptions, path: &Path) -> anyhow::Result<Read> {
             one.why
         ));
     }
-    let scenarios = folder.join(SCENARIOS_FILE);
     if scenarios.is_file() {
         files.insert("scenarios".to_owned(), scenarios);
     }
@@ -79,4 +88,14 @@ pub(super) fn read(forge: &GroupOptions, path: &Path) -> anyhow::Result<Read> {
         files,
         observed,
     })
+}
+
+/// What a folder of tasks knows of servers, if they begin in the same scenarios.
+fn known(folder: &Folder, scenarios: &Path) -> Vec<Observed> {
+    let copy = folder.environments().join(SCENARIOS_FILE);
+    if std::fs::read(copy).ok() == std::fs::read(scenarios).ok() {
+        observed(folder).unwrap_or_default()
+    } else {
+        Vec::new()
+    }
 }
