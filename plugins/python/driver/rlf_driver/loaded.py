@@ -8,6 +8,7 @@ package, and its arguments. The cell's value is the function's answer.
 
 from .sound import __builtins__  # isort: skip
 
+import importlib.machinery
 import importlib.util
 import json
 import os
@@ -18,8 +19,8 @@ import typing
 from . import files, init_files, library, report, run, streams
 from .wit import COMPLETED, INVALID_ARGUMENTS, RAISED, Refused
 
-_FORMS = {"environment": "rlf_environment", "plugin": "rlf_file"}
-"""The package that loads files, by the key of the configuration that has them."""
+_FORMS = {"plugin": "rlf_file", "environment": "rlf_environment"}
+"""The package that loads files, by the key of the configuration that has them. The second imports the first's."""
 
 _PYDANTIC = ("annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection")
 """pydantic and what it imports. A build without its compiled part has none of them."""
@@ -31,53 +32,64 @@ NO_SNAPSHOT = "no snapshot: "
 _ANSWER = '{"answer":'
 
 _packages = library.Library()
-_kept = {}
-"""Modules that are imported in the snapshot, by their names."""
+_kept = []
+"""Modules that are imported in the snapshot, by their names: for each form of files, those that its package needs."""
 _loaded = []
 """The package that has loaded files."""
 
 
+class Kept:
+    """Finds what is kept. All that one package needs comes back together, when the first of it is imported."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        is_ours = name.partition(".")[0] in _PACKAGES and any(name in modules for modules in _kept)
+        return importlib.machinery.ModuleSpec(name, cls) if is_ours else None
+
+    @staticmethod
+    def create_module(spec):
+        modules = next(modules for modules in _kept if spec.name in modules)
+        sys.modules.update(modules)
+        module = modules[spec.name]
+        spec.loader_state = module.__spec__
+        return module
+
+    @staticmethod
+    def exec_module(module):
+        module.__spec__ = module.__spec__.loader_state
+
+
 def collect():
-    """Takes in the packages from the folders on `sys.path` that have ours. What files import most is imported, and kept."""
-    others = set(sys.modules)
-    # A build that loads no files has none of them.
-    for package in filter(importlib.util.find_spec, (*_FORMS.values(), "pydantic")):
+    """Takes in the packages from the folders on `sys.path` that have ours, and imports what files use most."""
+    found = []
+    # A build that loads no files has neither.
+    for package in filter(importlib.util.find_spec, _FORMS.values()):
+        others = set(sys.modules)
         importlib.import_module(package)
+        found.append(set(sys.modules) - others)
     for folder in list(sys.path):
         if any(os.path.exists(f"{folder}/{package}/__init__.py") for package in _PACKAGES):
             _packages.collect(folder, _PACKAGES)
             _packages.adopt(folder)
-    keep_but(others)
+    _kept[:] = ({name: sys.modules.pop(name) for name in names} for names in found)
 
 
 def prepare():
     """Plays files as the host will play others, so that what they use is warm in every image."""
-    others = set(sys.modules)
-    find()
-    if "pydantic" in _kept:
-        warm_up_pydantic()
-    for package in _FORMS.values():
-        if package in _kept:
-            warm_up(_kept[package])
-    sys.meta_path.remove(_packages)
-    keep_but(others)
+    sys.meta_path[:0] = Kept, _packages
+    for modules in _kept:
+        others = set(sys.modules)
+        package = importlib.import_module(next(package for package in _FORMS.values() if package in modules))
+        if "pydantic" in modules:
+            warm_up_pydantic(modules["pydantic"])
+        warm_up(package)
+        library.withdraw(0)
+        modules |= {name: sys.modules.pop(name) for name in set(sys.modules) - others}
+    del sys.meta_path[:2]
 
 
-def find():
-    """Lets imports find the packages."""
-    sys.meta_path.insert(0, _packages)
-    sys.modules.update(_kept)
-
-
-def keep_but(others):
-    """Takes all modules but these out of `sys.modules`, for those who load files."""
-    for name in set(sys.modules) - others:
-        _kept[name] = sys.modules.pop(name)
-
-
-def warm_up_pydantic():
+def warm_up_pydantic(pydantic):
     """Makes what most models need. The first model makes pydantic look for plugins of its own, which opens folders."""
-    pydantic = _kept["pydantic"]
     model = pydantic.create_model("First", values=(list[int], pydantic.Field(min_length=1)))
     pydantic.TypeAdapter(model).json_schema()
 
@@ -91,7 +103,7 @@ def configure(config):
     key = next((key for key in _FORMS if config.get(key) is not None), None)
     if key is None:
         return False
-    find()
+    sys.meta_path[:0] = Kept, _packages
     package = importlib.import_module(_FORMS[key])
     package.connect(run.host())
     answer = load(package, config[key])
