@@ -187,8 +187,9 @@ impl Segment {
 
 #[cfg(test)]
 mod tests {
-    use super::{Segment, join, module};
+    use super::{GAP, Segment, join, module, placed};
     use proptest::prelude::*;
+    use wasmparser::{BinaryReader, DataKind, DataSectionReader};
 
     fn module_with(segments: &str) -> Vec<u8> {
         wat::parse_str(format!("(module (memory 4) (memory 1) {segments})")).unwrap()
@@ -287,6 +288,24 @@ mod tests {
             }
             prop_assert!(found.len() <= wanted.len());
             prop_assert_eq!(fill(&found), fill(&wanted));
+            // The same data, written as the section of an image.
+            let given: Vec<(u32, &[u8])> = wanted.iter().map(|(place, data)| (*place, &data[..])).collect();
+            let section = placed(&given);
+            let mut found = Vec::new();
+            for data in DataSectionReader::new(BinaryReader::new(&section, 0)).unwrap() {
+                let data = data.unwrap();
+                let DataKind::Active { memory_index: 0, offset_expr } = data.kind else { panic!() };
+                found.push((super::constant(&offset_expr).unwrap().unwrap(), data.data.to_vec()));
+            }
+            prop_assert!(found.len() <= wanted.len());
+            prop_assert_eq!(fill(&found), fill(&wanted));
+        }
+
+        #[test]
+        fn an_image_has_one_segment_for_what_lies_close(gap in 0..=2 * GAP) {
+            let section = placed(&[(8, b"ab"), (10 + gap as u32, b"c")]);
+            let segments = DataSectionReader::new(BinaryReader::new(&section, 0)).unwrap().count();
+            prop_assert_eq!(segments, if gap <= GAP { 1 } else { 2 });
         }
     }
 }

@@ -90,7 +90,7 @@ pub(super) fn read(
     })
 }
 
-/// What a folder of tasks knows of servers, if they begin in the same scenarios.
+/// The records that a folder of tasks has of servers, if they begin in the same scenarios.
 fn known(folder: &Folder, scenarios: &Path) -> Vec<Observed> {
     let copy = folder.environments().join(SCENARIOS_FILE);
     if std::fs::read(copy).ok() == std::fs::read(scenarios).ok() {
