@@ -18,16 +18,22 @@ use crate::{
 };
 
 /// nvcc and the headers, as NVIDIA publishes them on PyPI: 105 MB to download, 270 MB on disk.
-const TOOLKIT: [&str; 5] = [
-    "nvidia-cuda-nvcc==13.0.88",
-    "nvidia-cuda-crt==13.0.88",
-    "nvidia-nvvm==13.0.88",
-    "nvidia-cuda-cccl==13.0.85",
-    "nvidia-cuda-runtime==13.0.96",
-];
+const TOOLKIT: (&str, &[&str]) = (
+    "toolkit",
+    &[
+        "nvidia-cuda-nvcc==13.0.88",
+        "nvidia-cuda-crt==13.0.88",
+        "nvidia-nvvm==13.0.88",
+        "nvidia-cuda-cccl==13.0.85",
+        "nvidia-cuda-runtime==13.0.96",
+    ],
+);
 
 /// Libraries that the binary loads on a machine with a GPU, besides the driver.
-const RUNTIME: [&str; 2] = ["nvidia-cublas==13.0.2.14", "nvidia-curand==10.4.0.35"];
+const RUNTIME: (&str, &[&str]) = (
+    "runtime",
+    &["nvidia-cublas==13.0.2.14", "nvidia-curand==10.4.0.35"],
+);
 
 /// Libraries that cudarc's build script asks the linker for, but nothing uses.
 const LINKED: [&str; 5] = ["cuda", "nvrtc", "curand", "cublas", "cublasLt"];
@@ -56,12 +62,13 @@ fn target(project: &Project) -> PathBuf {
 
 /// The folder of the libraries of [`Options::runtime`], if they were fetched.
 pub fn runtime_libraries(project: &Project) -> Option<PathBuf> {
-    let folder = wheels(project).join("nvidia/cu13/lib");
+    let folder = wheels(project, RUNTIME.0).join("nvidia/cu13/lib");
     folder.join("libcublas.so.13").is_file().then_some(folder)
 }
 
-fn wheels(project: &Project) -> PathBuf {
-    project.root().join(".cuda/wheels")
+/// The folder of a group of wheels. Each has its own, because pip replaces a folder that two installations share.
+fn wheels(project: &Project, group: &str) -> PathBuf {
+    project.root().join(".cuda").join(group)
 }
 
 /// Prepares and builds, and prints how to use the result.
@@ -96,9 +103,7 @@ pub fn build(
     }
     let home = steps.take("CUDA toolkit", || toolkit(project))?;
     if options.runtime {
-        steps.take("CUDA libraries", || {
-            install(project, "runtime", &RUNTIME).map(|_| ())
-        })?;
+        steps.take("CUDA libraries", || install(project, RUNTIME).map(|_| ()))?;
     }
     if options.prepare_only {
         return Ok(());
@@ -137,7 +142,7 @@ fn toolkit(project: &Project) -> Result<PathBuf> {
             return Ok(home);
         }
     }
-    let folder = install(project, "toolkit", &TOOLKIT)?;
+    let folder = install(project, TOOLKIT)?;
     let home = folder.join("nvidia/cu13");
     let lib = home.join("lib");
     // candle-kernels asks for `cudart`. The static library loads the driver's library by itself on first use.
@@ -174,15 +179,15 @@ fn is_cuda_13(project: &Project, home: &Path) -> bool {
         .is_ok_and(|text| text.contains("release 13."))
 }
 
-/// Unpacks `packages` into `.cuda/wheels`, once; `what` names them as a group.
-fn install(project: &Project, what: &str, packages: &[&str]) -> Result<PathBuf> {
-    let folder = wheels(project);
+/// Unpacks the packages of a group into its folder, once.
+fn install(project: &Project, (group, packages): (&str, &[&str])) -> Result<PathBuf> {
+    let folder = wheels(project, group);
     // Written last, so that an interrupted installation is repeated.
-    let done = folder.join(format!("{what}.txt"));
+    let done = folder.join("installed.txt");
     let wanted = packages.join("\n") + "\n";
     if fs::read_to_string(&done).is_ok_and(|text| text == wanted) {
         say(&format!(
-            "  {what}: already in {}",
+            "  {group}: already in {}",
             project.display(&folder)
         ));
         return Ok(folder);
@@ -195,7 +200,7 @@ fn install(project: &Project, what: &str, packages: &[&str]) -> Result<PathBuf> 
              and name its folder in CUDA_HOME"
         );
     }
-    say(&format!("  {what}: {}", packages.join(", ")));
+    say(&format!("  {group}: {}", packages.join(", ")));
     let mut command = project.command(&python);
     command
         .args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade"])
