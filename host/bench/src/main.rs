@@ -76,9 +76,9 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             let choice = open_device(device)?;
             let workers = workers.unwrap_or_else(|| rlf_policy::cpu_facts().threads);
             let mut workloads = vec![Workload::quickstart()];
-            // On a CPU the large model takes minutes and shows nothing that the small one does not.
+            // On a CPU the large models take minutes and show nothing that the small one does not.
             if !choice.device.is_cpu() {
-                workloads.push(Workload::qwen3_06b());
+                workloads.extend(Workload::qwen3());
             }
             for workload in &workloads {
                 let mut report = policy::run(workload, &choice.device, workers)?;

@@ -15,8 +15,8 @@ use serde_json::json;
 
 use rlf_policy::measure::{decode_together, quickstart_shape};
 use rlf_policy::{
-    AdamW, Decoder, Key, Model, Operators, OptimizerConfig, PackedBatch, PassOptions, Purpose,
-    Qwen3Config, Result, Sampler, SamplingParams, Sequence, cpu_facts, micro_batches,
+    AdamW, Decoder, Key, Model, Operators, OptimizerConfig, PackedBatch, PassOptions, Precision,
+    Purpose, Qwen3Config, Result, Sampler, SamplingParams, Sequence, cpu_facts, micro_batches,
 };
 
 /// The sizes of a measurement.
@@ -26,6 +26,8 @@ pub(crate) struct Workload {
     pub(crate) name: String,
     /// The model's shape.
     pub(crate) config: Qwen3Config,
+    /// Numbers that products read.
+    pub(crate) precision: Precision,
     /// Sequences per training step.
     pub(crate) sequences: usize,
     /// Tokens per sequence; all but the first are trained.
@@ -50,6 +52,7 @@ impl Workload {
         Self {
             name: "quickstart shape".to_owned(),
             config: quickstart_shape(),
+            precision: Precision::F32,
             sequences: 64,
             length: 128,
             micro_batch_tokens: 2048,
@@ -61,16 +64,16 @@ impl Workload {
         }
     }
 
-    /// The shape of Qwen3-0.6B, with random weights, for a GPU.
-    pub(crate) fn qwen3_06b() -> Self {
-        Self {
-            name: "Qwen3-0.6B shape".to_owned(),
+    /// The shapes of published Qwen3 models, with random weights, for a GPU.
+    pub(crate) fn qwen3() -> Vec<Self> {
+        let shape = |name: &str, hidden, inner, layers, heads, precision| Self {
+            name: format!("Qwen3-{name} shape"),
             config: Qwen3Config {
                 vocab_size: 151_936,
-                hidden_size: 1024,
-                intermediate_size: 3072,
-                num_hidden_layers: 28,
-                num_attention_heads: 16,
+                hidden_size: hidden,
+                intermediate_size: inner,
+                num_hidden_layers: layers,
+                num_attention_heads: heads,
                 num_key_value_heads: 8,
                 head_dim: 128,
                 max_position_embeddings: 4096,
@@ -79,6 +82,7 @@ impl Workload {
                 tie_word_embeddings: true,
                 initializer_range: 0.02,
             },
+            precision,
             sequences: 16,
             length: 1024,
             micro_batch_tokens: 8192,
@@ -86,8 +90,14 @@ impl Workload {
             decode_batches: vec![1, 64],
             prompt: 128,
             new_tokens: 64,
-            time: Duration::from_secs(5),
-        }
+            time: Duration::from_secs(3),
+        };
+        vec![
+            shape("0.6B", 1024, 3072, 28, 16, Precision::F32),
+            shape("0.6B", 1024, 3072, 28, 16, Precision::Bf16),
+            shape("1.7B", 2048, 6144, 28, 16, Precision::Bf16),
+            shape("4B", 2560, 9728, 36, 32, Precision::Bf16),
+        ]
     }
 }
 
@@ -98,6 +108,9 @@ pub(crate) struct Rate {
     pub(crate) what: String,
     /// Tokens per second of the operators that the model uses by default.
     pub(crate) tokens_per_second: f64,
+    /// Floating-point operations of a token, for training: 6 for each weight of a product, without attention's scores
+    /// and what checkpointing computes again.
+    pub(crate) operations: Option<f64>,
     /// Tokens per second of each peer, with its name. The plain twin is one, if the model does not use the plain operators
     /// itself.
     pub(crate) peers: Vec<(String, f64)>,
@@ -127,7 +140,11 @@ impl fmt::Display for Report {
         )?;
         for rate in &self.rates {
             let ours = rate.tokens_per_second;
-            writeln!(f, "  {:<34} {ours:>9.0} tokens/s", rate.what)?;
+            write!(f, "  {:<34} {ours:>9.0} tokens/s", rate.what)?;
+            match rate.operations {
+                Some(count) if count > 1e8 => writeln!(f, ", {:.0} TFLOP/s", ours * count / 1e12)?,
+                _ => writeln!(f)?,
+            }
             for (name, peer) in &rate.peers {
                 writeln!(f, "    {name:<32} {peer:>9.0}, ratio {:.2}", ours / peer)?;
             }
@@ -151,9 +168,11 @@ impl Report {
         python: &Path,
     ) -> anyhow::Result<()> {
         let (device, formats) = if device.is_cpu() {
-            ("cpu", &["float32"][..])
+            ("cpu", ["float32"])
+        } else if workload.precision == Precision::F32 {
+            ("cuda", ["float32"])
         } else {
-            ("cuda", &["float32", "bfloat16"][..])
+            ("cuda", ["bfloat16"])
         };
         let work = json!({
             "device": device,
@@ -194,10 +213,16 @@ pub(crate) fn run(
     device: &candle_core::Device,
     workers: usize,
 ) -> Result<Report> {
-    let model = Model::init(&workload.config, 0, device)?;
-    let mut plain = model.copy()?;
-    plain.use_operators(Operators::Plain)?;
-    let twin = model.fused().then_some(&plain);
+    let mut model = Model::init(&workload.config, 0, device)?;
+    let mut plain = None;
+    if device.is_cpu() {
+        let mut twin = model.copy()?;
+        twin.use_operators(Operators::Plain)?;
+        plain = Some(twin);
+    }
+    let twin = plain.as_ref();
+    model.use_operators(Operators::Fused)?;
+    model.use_precision(workload.precision)?;
     let mut rates = vec![train(workload, &model, twin, workers)?];
     for &batch in &workload.decode_batches {
         rates.push(decode(workload, &model, twin, batch, workers)?);
@@ -206,8 +231,9 @@ pub(crate) fn run(
         name: workload.name.clone(),
         parameters: workload.config.parameter_count(),
         place: format!(
-            "{:?}, {workers} threads, {}",
+            "{:?}, {:?}, {workers} threads, {}",
             device.location(),
+            workload.precision,
             cpu_facts().simd
         ),
         rates,
@@ -291,6 +317,7 @@ fn train(workload: &Workload, model: &Model, twin: Option<&Model>, workers: usiz
     Ok(Rate {
         what: format!("train {} x {}", workload.sequences, workload.length),
         tokens_per_second: count / seconds,
+        operations: Some(6.0 * workload.config.parameter_count() as f64),
         peers: plain_peer(count, plain),
     })
 }
@@ -327,6 +354,7 @@ fn decode(
             workload.prompt, workload.new_tokens
         ),
         tokens_per_second: count / seconds,
+        operations: None,
         peers: plain_peer(count, plain),
     })
 }

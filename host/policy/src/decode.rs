@@ -5,14 +5,17 @@
 //! compute every number of a row. So a row does not depend on the rows beside it, and the logits of a position equal
 //! those of training's forward pass, bit for bit.
 
-use candle_core::Tensor;
 use rayon::prelude::*;
 
 use crate::error::{PolicyError, Result};
-use crate::fused_network::{Network, lock};
 use crate::model::Model;
+#[cfg(feature = "cuda")]
+use crate::model::Precision;
 use crate::ops::attention::Heads;
+use crate::qwen3::lock;
 
+#[cfg(feature = "cuda")]
+mod cuda;
 mod fused;
 mod plain;
 
@@ -34,7 +37,29 @@ const SINGLE_THREAD_WORK: usize = 6_000_000;
 
 enum Cache {
     Fused(Vec<Slot>),
-    Plain(plain::PlainCache),
+    Device(Box<dyn DeviceCache>),
+}
+
+/// A cache on a device that takes all entries of a step together.
+trait DeviceCache: Send {
+    /// Number of positions filled in a slot.
+    fn len(&self, slot: usize) -> usize;
+    /// Copies the first `len` positions of a slot to another.
+    fn copy_prefix(&mut self, from: usize, to: usize, len: usize) -> Result<()>;
+    /// The logits after each entry's last token, `[entries, vocabulary]`. The decoder checked the entries.
+    fn step(&mut self, model: &Model, entries: &[Entry<'_>]) -> Result<Vec<f32>>;
+}
+
+/// The cache of a model that does not use the CPU's operators.
+fn device_cache(model: &Model, slots: usize, context: usize) -> Result<Box<dyn DeviceCache>> {
+    #[cfg(feature = "cuda")]
+    if model.fused() {
+        return Ok(match model.precision() {
+            Precision::F32 => Box::new(cuda::CudaCache::<f32>::new(model, slots, context)?),
+            Precision::Bf16 => Box::new(cuda::CudaCache::<half::bf16>::new(model, slots, context)?),
+        });
+    }
+    Ok(Box::new(plain::PlainCache::new(model, slots, context)?))
 }
 
 /// A key-value cache, and the threads that fill it.
@@ -76,7 +101,8 @@ impl Decoder {
             })?;
         let layers = model.config().num_hidden_layers;
         let heads = model.heads();
-        let cache = if model.fused() {
+        let on_cpu = model.fused() && model.device().is_cpu();
+        let cache = if on_cpu {
             let per = layers * heads.key_value;
             // Zeroed pages from the system: memory is used only as positions are filled.
             let slot = || Slot {
@@ -86,7 +112,7 @@ impl Decoder {
             };
             Cache::Fused((0..slots).map(|_| slot()).collect())
         } else {
-            Cache::Plain(plain::PlainCache::new(model, slots, context)?)
+            Cache::Device(device_cache(model, slots, context)?)
         };
         Ok(Self {
             cache,
@@ -113,7 +139,7 @@ impl Decoder {
     pub fn len(&self, slot: usize) -> usize {
         match &self.cache {
             Cache::Fused(slots) => slots.get(slot).map_or(0, |slot| slot.len),
-            Cache::Plain(cache) => cache.len(slot),
+            Cache::Device(cache) => cache.len(slot),
         }
     }
 
@@ -140,7 +166,7 @@ impl Decoder {
             return Ok(());
         }
         match &mut self.cache {
-            Cache::Plain(cache) => cache.copy_prefix(from, to, len),
+            Cache::Device(cache) => cache.copy_prefix(from, to, len),
             Cache::Fused(slots) => {
                 let Ok([source, target]) = slots.get_disjoint_mut([from, to]) else {
                     return Ok(());
@@ -182,17 +208,17 @@ impl Decoder {
     ) -> Result<Vec<R>> {
         self.check(model, entries)?;
         let slots = match &mut self.cache {
-            Cache::Plain(cache) => {
+            Cache::Device(cache) => {
                 let logits = cache.step(model, entries)?;
                 return Ok(self.pool.install(|| {
-                    let all = logits.par_iter().enumerate();
-                    all.map(|(index, logits)| f(index, logits)).collect()
+                    let rows = logits.par_chunks_exact(model.vocabulary()).enumerate();
+                    rows.map(|(index, logits)| f(index, logits)).collect()
                 }));
             }
             Cache::Fused(slots) => slots,
         };
-        let locked = lock(model);
-        let network = Network::new(model, &locked)?;
+        let locked = lock(model.operands());
+        let network = crate::cpu::network(model, &locked)?;
         let shape = CacheShape {
             heads: self.heads,
             context: self.context,
@@ -237,7 +263,7 @@ impl Decoder {
             && heads.key_value == self.heads.key_value
             && heads.query == self.heads.query
             && model.config().num_hidden_layers == self.layers
-            && model.fused() == matches!(self.cache, Cache::Fused(_));
+            && (model.fused() && model.device().is_cpu()) == matches!(self.cache, Cache::Fused(_));
         if !same {
             return Err(PolicyError::Input(
                 "the decoder was made for a model of another shape or other operators".to_owned(),
@@ -305,9 +331,4 @@ fn cut<'a, T>(mut all: &'a mut [T], cuts: &[usize]) -> Vec<&'a mut [T]> {
     }
     parts.push(all);
     parts
-}
-
-/// One row of logits per entry, as numbers.
-fn rows_of(logits: &Tensor) -> Result<Vec<Vec<f32>>> {
-    Ok(logits.to_vec2::<f32>()?)
 }

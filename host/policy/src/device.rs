@@ -69,10 +69,34 @@ fn cuda(ordinal: usize) -> Result<DeviceChoice, String> {
     libraries_present()?;
     let device =
         Device::new_cuda(ordinal).map_err(|error| format!("no CUDA device {ordinal}: {error}"))?;
+    // Without it, only speed is lost.
+    _ = keep_freed_memory(&device);
     Ok(DeviceChoice {
         device,
         reason: format!("cuda:{ordinal}"),
     })
+}
+
+/// Lets the driver keep memory that was freed for the next buffer. By default it gives all of it back whenever the host
+/// waits for the device.
+#[cfg(feature = "cuda")]
+fn keep_freed_memory(device: &Device) -> candle_core::Result<()> {
+    use candle_core::cuda_backend::WrapErr;
+    use candle_core::cuda_backend::cudarc::driver::{result, sys};
+    let Device::Cuda(device) = device else {
+        return Ok(());
+    };
+    let mut keep = u64::MAX;
+    let name = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    // SAFETY: the device is open, and the attribute is a 64-bit number.
+    #[allow(unsafe_code)]
+    unsafe {
+        let pool =
+            result::device::get_default_mem_pool(device.cuda_stream().context().cu_device()).w()?;
+        sys::cuMemPoolSetAttribute(pool, name, (&raw mut keep).cast())
+            .result()
+            .w()
+    }
 }
 
 /// Checks that CUDA's libraries are present: cudarc opens them at run time, and panics if one is missing. The cfg is set

@@ -3,20 +3,20 @@
 //! A worker computes whole micro-batches, each with one thread. Gradients are added in the order of the micro-batches,
 //! whichever finishes first. So 1, 2 and 3 workers give the same bits.
 //!
-//! A pass has three parts. The backward pass of the trunk (embedding and layers) is [`crate::fused_network`] on the CPU,
-//! and candle's tape elsewhere, layer by layer with checkpointing. The vocabulary head is differentiated by hand, in
-//! chunks of rows. Between them, the caller's loss sees only log-probabilities and entropies.
+//! A pass has three parts: the trunk (embedding and layers), the vocabulary head in chunks of rows, and between their
+//! forward and backward passes the caller's loss, which sees only log-probabilities and entropies. [`crate::qwen3`] is
+//! differentiated by hand; the plain network is differentiated by candle's tape, layer by layer with checkpointing.
 
 use candle_core::{DType, Tensor, Var};
 
 use crate::batch::PackedBatch;
 use crate::error::{PolicyError, Result};
-use crate::fused_network::{Network, lock};
 use crate::in_order::run_in_order;
 use crate::model::Model;
-use crate::ops::head::Head;
+use crate::on_network::on_network;
 use crate::ops::with_numbers;
 use crate::pass::{PassOptions, TokenStats};
+use crate::qwen3::{Backend, Network};
 use crate::tape::Trunk;
 use crate::weights::Parameter;
 
@@ -24,6 +24,9 @@ use crate::weights::Parameter;
 #[derive(Debug)]
 pub struct Gradients {
     named: Vec<(String, Tensor)>,
+    /// True if they are of a model with fused operators.
+    #[cfg(feature = "cuda")]
+    fused: bool,
 }
 
 impl Gradients {
@@ -44,6 +47,16 @@ impl Gradients {
 
     /// The Euclidean norm over all parameters, computed in f64 in a fixed order.
     pub fn norm(&self) -> Result<f64> {
+        #[cfg(feature = "cuda")]
+        if self.fused
+            && self
+                .named
+                .iter()
+                .all(|(_, gradient)| gradient.device().is_cuda())
+        {
+            let gradients = self.named.iter().map(|(_, gradient)| gradient);
+            return Ok(crate::cuda::optimizer::sum_of_squares(gradients)?.sqrt());
+        }
         let mut sum = 0.0;
         for (_, gradient) in &self.named {
             sum += if gradient.device().is_cpu() {
@@ -134,6 +147,8 @@ impl Model {
         Ok(Accumulated {
             gradients: Gradients {
                 named: names.zip(sum.unwrap_or_default()).collect(),
+                #[cfg(feature = "cuda")]
+                fused: self.fused(),
             },
             loss: total,
             outputs,
@@ -147,51 +162,44 @@ impl Model {
         loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
     ) -> Result<Part<M>> {
         if self.fused() {
-            self.fused_pass(batch, options, loss)
+            on_network!(self, |network| self
+                .network_pass(&network, batch, options, loss))
         } else {
             self.plain_pass(batch, options, loss)
         }
     }
 
-    fn fused_pass<M>(
+    fn network_pass<B: Backend, M>(
         &self,
+        network: &Network<B>,
         batch: &PackedBatch,
         options: &PassOptions,
         loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
     ) -> Result<Part<M>> {
-        let locked = lock(self);
-        let network = Network::new(self, &locked)?;
-        let attention = self.attention(batch);
-        let tape = network.forward(batch, &attention, options.checkpointing);
-        let rows = network.rows(&tape, batch);
-        let head = Head {
-            w: network.head,
-            temperature: options.temperature,
-        };
-        let (log_probs, entropy) = head.forward(&rows, &batch.targets);
-        let count = batch.targets.len();
-        let leaves = Leaves::new(
-            &Tensor::from_vec(log_probs, count, self.device())?,
-            &Tensor::from_vec(entropy, count, self.device())?,
-        )?;
+        let (b, head, temperature) = (&network.backend, network.head, options.temperature);
+        let batch = network.batch(batch)?;
+        let tape = network.forward(&batch, options.checkpointing)?;
+        let rows = network.rows(&tape, &batch)?;
+        let (log_probs, entropy) = b.log_probs(&rows, head, &batch.places, temperature)?;
+        let leaves = Leaves::new(&log_probs, &entropy)?;
         let (loss, output) = loss(&leaves.stats())?;
         let (d_log_probs, d_entropy) = leaves.gradients(&loss)?;
-        let d_log_probs = d_log_probs.to_vec1::<f32>()?;
-        let d_entropy = d_entropy.map(|d| d.to_vec1::<f32>()).transpose()?;
-        let (d_rows, d_head) =
-            head.backward(&rows, &batch.targets, &d_log_probs, d_entropy.as_deref());
+        let (d_rows, d_head) = b.log_probs_backward(
+            &rows,
+            head,
+            &batch.places,
+            temperature,
+            &d_log_probs,
+            d_entropy.as_ref(),
+        )?;
         let lengths = self.layout().iter().map(Parameter::len);
-        let mut gradients = network.backward(tape, batch, &attention, &d_rows, lengths);
-        for (sum, d) in gradients[self.head_index()].iter_mut().zip(d_head) {
-            *sum += d;
-        }
+        let mut gradients = network.backward(tape, &batch, &d_rows, lengths)?;
+        b.add(&mut gradients[self.head_index()], &d_head)?;
         let gradients = self
             .layout()
             .iter()
             .zip(gradients)
-            .map(|(parameter, numbers)| {
-                Tensor::from_vec(numbers, parameter.shape.clone(), self.device())
-            })
+            .map(|(parameter, gradient)| b.tensor(gradient, &parameter.shape))
             .collect::<candle_core::Result<_>>()?;
         Ok(Part {
             gradients,

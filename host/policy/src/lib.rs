@@ -14,9 +14,9 @@
 //!
 //! | looking for | module |
 //! |---|---|
-//! | the network on the CPU, forward and backward | `fused_network` |
-//! | the network in candle's operators, on any device | `plain_network`, `tape` |
-//! | the operators of a block | [`ops`] |
+//! | the network, forward and backward, for every device | `qwen3` |
+//! | its operators on the CPU and on CUDA; the choice between them | `cpu` and [`ops`], `cuda`; `on_network` |
+//! | the same network in candle's operators, the reference | `plain_network`, `tape` |
 //! | weights, shape and vocabulary of a model | `model`, `weights`, `config` |
 //! | packed sequences and micro-batches | `batch` |
 //! | log-probabilities without and with gradients | `pass`, [`mod@grad`] |
@@ -68,20 +68,26 @@
 
 mod batch;
 mod config;
+mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod decode;
 mod device;
 mod error;
-mod fused_network;
 mod generation;
 pub mod grad;
 mod hugging_face;
 mod in_order;
+#[cfg(test)]
+mod kernel_tests;
 pub mod measure;
 mod model;
+mod on_network;
 pub mod ops;
 mod optimizer;
 mod pass;
 mod plain_network;
+mod qwen3;
 mod sample;
 mod simd;
 mod tape;
@@ -95,7 +101,7 @@ pub use error::{InvalidSetting, PolicyError, Result};
 pub use generation::GenerationConfig;
 pub use grad::{Accumulated, Gradients};
 pub use hugging_face::{SaveOptions, StoredDtype};
-pub use model::{Model, Operators};
+pub use model::{Model, Operators, Precision};
 pub use optimizer::{AdamW, OptimizerConfig, Schedule, StepReport};
 pub use pass::{PassOptions, TokenStats};
 pub use rlf_random::{Key, Purpose};

@@ -1,10 +1,11 @@
 //! A policy: its weights, its shape, and the operators that it uses.
 //!
-//! The network itself is in [`crate::fused_network`] for the CPU, and in [`crate::plain_network`] for any device.
+//! The network itself is in [`crate::qwen3`], and in candle's operators in [`crate::plain_network`].
 
 use std::sync::Arc;
 
-use candle_core::{Device, Var};
+use candle_core::{DType, Device, Tensor, Var};
+use serde::{Deserialize, Serialize};
 
 use crate::batch::PackedBatch;
 use crate::config::Qwen3Config;
@@ -16,10 +17,21 @@ use crate::weights::{Parameter, Weights, head_index, parameters, variable};
 /// The two implementations of a model's operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operators {
-    /// Fused operators with their own backward pass: on the CPU only, exact, the default there.
+    /// Fused operators with their own backward pass, for the CPU and for CUDA: the default on the CPU, and with bf16.
     Fused,
-    /// Their plain twins in candle's operators: on any device, the default on others than the CPU.
+    /// Their plain twins in candle's operators, on any device: the reference, and the default on other devices.
     Plain,
+}
+
+/// The numbers that matrix products read. Sums, the residual stream, the optimiser's weights and its state are f32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// 32 bits; on the CPU, exact from decoding to training.
+    #[default]
+    F32,
+    /// bfloat16, on CUDA only and with its fused operators.
+    Bf16,
 }
 
 /// A policy: weights and the way to run them. Weights change only through an optimiser's step, in place, and never
@@ -33,7 +45,12 @@ pub struct Model {
     variables: Vec<Var>,
     tracked: Weights,
     frozen: Weights,
+    precision: Precision,
+    /// What products read, by parameter: the weights themselves, or copies of matrices in bf16.
+    operands: Vec<Tensor>,
     table: Arc<RotaryTable>,
+    #[cfg(feature = "cuda")]
+    device_table: std::sync::OnceLock<crate::ops::rotary::DeviceTable>,
 }
 
 impl Model {
@@ -66,7 +83,11 @@ impl Model {
             tracked: Weights::new(config, &variables, |variable| variable.as_tensor().clone()),
             // Shares the storage, so it sees every step of the optimiser. Computations with it keep nothing for a gradient.
             frozen: Weights::new(config, &variables, Var::as_detached_tensor),
+            precision: Precision::F32,
+            operands: variables.iter().map(Var::as_detached_tensor).collect(),
             variables,
+            #[cfg(feature = "cuda")]
+            device_table: std::sync::OnceLock::new(),
             table: Arc::new(RotaryTable::new(
                 config.head_dim,
                 config.rope_theta,
@@ -89,7 +110,11 @@ impl Model {
             }),
             frozen: Weights::new(&self.config, &self.variables, Var::as_detached_tensor),
             variables: self.variables.clone(),
+            precision: self.precision,
+            operands: self.operands.clone(),
             table: self.table.clone(),
+            #[cfg(feature = "cuda")]
+            device_table: std::sync::OnceLock::new(),
         }
     }
 
@@ -103,6 +128,7 @@ impl Model {
         let mut copy = Self::from_variables(&self.config, variables, &self.device);
         copy.operators = self.operators;
         copy.vocabulary = self.vocabulary;
+        copy.use_precision(self.precision)?;
         Ok(copy)
     }
 
@@ -121,15 +147,69 @@ impl Model {
         self.operators
     }
 
-    /// Changes the operators. The plain ones work on any device, the fused ones on the CPU only.
+    /// Changes the operators. The plain ones work on any device.
+    ///
+    /// # Errors
+    /// If this device has no fused operators.
     pub fn use_operators(&mut self, operators: Operators) -> Result<()> {
-        if operators == Operators::Fused && !self.device.is_cpu() {
+        if operators == Operators::Fused && !has_fused(&self.device) {
             return Err(PolicyError::Input(
-                "fused operators run on the CPU only".to_owned(),
+                "fused operators run on the CPU and on CUDA only".to_owned(),
             ));
         }
         self.operators = operators;
         Ok(())
+    }
+
+    /// The numbers that its matrix products read.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// Changes the numbers that matrix products read. With bf16 the operators become the fused ones.
+    ///
+    /// # Errors
+    /// If the device has f32 only, or its memory is short.
+    pub fn use_precision(&mut self, precision: Precision) -> Result<()> {
+        if precision == Precision::Bf16 {
+            if self.device.is_cpu() || !has_fused(&self.device) {
+                return Err(PolicyError::Input(
+                    "precision = \"bf16\" needs device = \"cuda\"; write precision = \"f32\""
+                        .to_owned(),
+                ));
+            }
+            self.operators = Operators::Fused;
+        }
+        self.precision = precision;
+        self.operands = self
+            .variables
+            .iter()
+            .map(|variable| {
+                let weights = variable.as_detached_tensor();
+                if self.copies(&weights) {
+                    weights.to_dtype(DType::BF16)
+                } else {
+                    Ok(weights)
+                }
+            })
+            .collect::<candle_core::Result<_>>()?;
+        Ok(())
+    }
+
+    /// True if products read a copy of these weights.
+    fn copies(&self, weights: &Tensor) -> bool {
+        self.precision == Precision::Bf16 && weights.rank() > 1
+    }
+
+    /// Brings what products read up to the weights, which an optimiser's step has changed.
+    pub(crate) fn weights_changed(&self) -> candle_core::Result<()> {
+        for (variable, operand) in self.variables.iter().zip(&self.operands) {
+            if self.copies(variable) {
+                operand.slice_set(&variable.as_detached_tensor().to_dtype(DType::BF16)?, 0, 0)?;
+            }
+        }
+        // Other threads, with other streams, read them next.
+        self.device.synchronize()
     }
 
     /// Ids below this can be sampled and trained; see [`Self::limit_vocabulary`].
@@ -184,6 +264,24 @@ impl Model {
         &self.frozen
     }
 
+    pub(crate) fn operands(&self) -> &[Tensor] {
+        &self.operands
+    }
+
+    /// The rotary table on a CUDA device.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn device_table(
+        &self,
+        device: &candle_core::CudaDevice,
+    ) -> candle_core::Result<&crate::ops::rotary::DeviceTable> {
+        if let Some(table) = self.device_table.get() {
+            return Ok(table);
+        }
+        let table = crate::ops::rotary::DeviceTable::new(&self.table, device)?;
+        self.device.synchronize()?;
+        Ok(self.device_table.get_or_init(|| table))
+    }
+
     pub(crate) fn table(&self) -> &Arc<RotaryTable> {
         &self.table
     }
@@ -230,12 +328,18 @@ impl Model {
     }
 }
 
+/// True if a device has fused operators.
+fn has_fused(device: &Device) -> bool {
+    device.is_cpu() || (cfg!(feature = "cuda") && device.is_cuda())
+}
+
 impl std::fmt::Debug for Model {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Model")
             .field("config", &self.config)
             .field("device", &self.device.location())
             .field("operators", &self.operators)
+            .field("precision", &self.precision)
             .field("vocabulary", &self.vocabulary)
             .finish_non_exhaustive()
     }

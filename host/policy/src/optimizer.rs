@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use candle_core::{CpuStorage, DType, InplaceOp2, Layout, Tensor, Var, bail};
+#[cfg(feature = "cuda")]
+use candle_core::{CudaStorage, backend::BackendStorage};
 use rayon::prelude::*;
 
 use crate::error::{PolicyError, Result};
@@ -120,6 +122,7 @@ impl AdamW {
                 update.plain(parameter, moments, gradient)?;
             }
         }
+        model.weights_changed()?;
         Ok(StepReport { grad_norm, clipped })
     }
 
@@ -190,6 +193,14 @@ struct Update {
 }
 
 impl Update {
+    /// The factor of the old weights, the rate, and what belongs to the root of the second moment: its correction and
+    /// the number added to it.
+    fn factors(&self) -> [f32; 4] {
+        let keep = 1.0 - self.learning_rate * self.weight_decay;
+        let rate = self.learning_rate / self.correction1;
+        [keep, rate, 1.0 / self.correction2, self.epsilon].map(|x| x as f32)
+    }
+
     /// Makes the update in candle's operators.
     fn plain(&self, parameter: &Var, moments: &Var, gradient: &Tensor) -> candle_core::Result<()> {
         let g = (gradient.flatten_all()? * self.scale)?;
@@ -242,6 +253,19 @@ impl InplaceOp2 for Moments {
             });
         Ok(())
     }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        moments: &mut CudaStorage,
+        lm: &Layout,
+        g: &CudaStorage,
+        lg: &Layout,
+    ) -> candle_core::Result<()> {
+        let factors = [self.0.beta1, self.0.beta2, self.0.scale].map(|x| x as f32);
+        let device = g.device();
+        crate::cuda::optimizer::moments(device, (moments, lm), (g, lg), factors)
+    }
 }
 
 struct Apply(Update);
@@ -260,11 +284,7 @@ impl InplaceOp2 for Apply {
     ) -> candle_core::Result<()> {
         let w = numbers_mut(w, lw)?;
         let (m, v) = numbers(moments, lm)?.split_at(w.len());
-        let update = self.0;
-        let keep = (1.0 - update.learning_rate * update.weight_decay) as f32;
-        let rate = (update.learning_rate / update.correction1) as f32;
-        let correction2 = (1.0 / update.correction2) as f32;
-        let epsilon = update.epsilon as f32;
+        let [keep, rate, correction2, epsilon] = self.0.factors();
         w.par_chunks_mut(CHUNK)
             .zip(m.par_chunks(CHUNK))
             .zip(v.par_chunks(CHUNK))
@@ -274,6 +294,18 @@ impl InplaceOp2 for Apply {
                 }
             });
         Ok(())
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        w: &mut CudaStorage,
+        lw: &Layout,
+        moments: &CudaStorage,
+        lm: &Layout,
+    ) -> candle_core::Result<()> {
+        let device = moments.device();
+        crate::cuda::optimizer::apply(device, (w, lw), (moments, lm), self.0.factors())
     }
 }
 

@@ -4,10 +4,10 @@ use candle_core::Tensor;
 
 use crate::batch::PackedBatch;
 use crate::error::{PolicyError, Result};
-use crate::fused_network::{Network, lock};
 use crate::in_order::run_in_order;
 use crate::model::Model;
-use crate::ops::head::Head;
+use crate::on_network::on_network;
+use crate::qwen3::Backend;
 
 /// The options of a pass over micro-batches.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,18 +72,14 @@ impl Model {
                 .forward(&rows, &batch.targets)?;
             return Ok(TokenStats { log_probs, entropy });
         }
-        let locked = lock(self);
-        let network = Network::new(self, &locked)?;
-        let rows = network.rows_only(batch, &self.attention(batch));
-        let head = Head {
-            w: network.head,
-            temperature,
-        };
-        let (log_probs, entropy) = head.forward(&rows, &batch.targets);
-        let count = batch.targets.len();
-        Ok(TokenStats {
-            log_probs: Tensor::from_vec(log_probs, count, self.device())?,
-            entropy: Tensor::from_vec(entropy, count, self.device())?,
+        on_network!(self, |network| {
+            let batch = network.batch(batch)?;
+            let rows = network.rows_only(&batch)?;
+            let (log_probs, entropy) =
+                network
+                    .backend
+                    .log_probs(&rows, network.head, &batch.places, temperature)?;
+            Ok(TokenStats { log_probs, entropy })
         })
     }
 

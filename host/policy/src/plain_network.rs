@@ -1,4 +1,4 @@
-//! Qwen3 in candle's operators, for any device. [`crate::fused_network`] is the same network on the CPU.
+//! Qwen3 in candle's operators, for any device: the reference for [`crate::qwen3`].
 
 use candle_core::Tensor;
 

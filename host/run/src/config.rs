@@ -16,7 +16,7 @@ use rlf_forge::countries::CountriesConfig;
 use rlf_mcp::{McpConfig, McpError, add_mcp_servers};
 use rlf_openenv::{OpenEnvConfig, OpenEnvError};
 use rlf_plugins::grants::PluginGrants;
-use rlf_policy::Qwen3Config;
+use rlf_policy::{Precision, Qwen3Config};
 use rlf_rewards::rewards_config::RewardsConfig;
 use rlf_rollout::policy_generator::PolicyGeneratorConfig;
 use rlf_rollout::shown_tools::ShownTools;
@@ -61,6 +61,10 @@ pub struct RunConfig {
     /// `cpu` (default), `cuda`, `cuda:N`, or `auto`: CUDA where it works, else the CPU.
     #[serde(default = "cpu")]
     pub device: String,
+    /// Numbers that matrix products read: `f32` (default), or `bf16` on CUDA. Sums and the optimiser's weights are f32
+    /// in any case.
+    #[serde(default)]
+    pub precision: Precision,
     /// Threads that train and decode; one per core by default. Changes speed, never results.
     #[serde(default)]
     pub workers: Option<usize>,

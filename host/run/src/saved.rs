@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::NumberedTask;
-use rlf_policy::{GenerationConfig, Model, Purpose, SamplingParams, open_device};
+use rlf_policy::{GenerationConfig, Model, Precision, Purpose, SamplingParams, open_device};
 use rlf_rollout::agent::PolicyChat;
 use rlf_rollout::evaluate::Evaluation;
 use rlf_rollout::rollout::rollout;
@@ -42,6 +42,9 @@ impl SavedRun {
         let mut config = RunConfig::load(&file, &[])?;
         if let Some(device) = device {
             device.clone_into(&mut config.device);
+            if device == "cpu" {
+                config.precision = Precision::F32;
+            }
         }
         let checkpoint =
             Checkpoint::latest(run)?.ok_or_else(|| SavedRunError::NoCheckpoint(run.to_owned()))?;

@@ -124,8 +124,9 @@ pub(crate) fn reference(run: &RunDirectory, model: &Model) -> Result<Model, Trai
         Ok::<(), TrainError>(())
     })?;
     let mut reference = Model::load(&folder, model.device())?;
-    // Its log-probabilities are compared with the policy's, so it must use the same operators.
+    // Its log-probabilities are compared with the policy's, so it must use the same operators and numbers.
     reference.limit_vocabulary(model.vocabulary())?;
     reference.use_operators(model.operators())?;
+    reference.use_precision(model.precision())?;
     Ok(reference)
 }

@@ -1,12 +1,13 @@
 //! One worker's share of a decoding step on the CPU: its entries through all layers, with the functions of training.
 
 use super::Entry;
-use crate::fused_network::{Network, NetworkLayer};
+use crate::cpu::Cpu;
 use crate::ops::attention::{Heads, attend_cached, prepare_head, store_keys};
 use crate::ops::embedding::embed_into;
 use crate::ops::linear::linear_into;
 use crate::ops::norm::rms_norm_into;
 use crate::ops::swiglu::swiglu_into;
+use crate::qwen3::{Layer, Network};
 
 /// One sequence's keys and values, all layers.
 #[derive(Debug, Default)]
@@ -55,7 +56,7 @@ fn resized(buffer: &mut Vec<f32>, len: usize) -> &mut [f32] {
     &mut buffer[..len]
 }
 
-impl Network<'_> {
+impl<'w> Network<Cpu<'w>> {
     /// Takes jobs through all layers, one thread, and hands their logits to `f`.
     pub(super) fn run<R>(
         &self,
@@ -69,14 +70,14 @@ impl Network<'_> {
         let hidden = self.norm.len();
         let ids = jobs.iter().flat_map(|job| job.entry.tokens.iter().copied());
         let x = resized(&mut scratch.x, rows * hidden);
-        embed_into(self.embedding, self.embedding_columns, ids, x);
+        embed_into(self.embedding.data, self.embedding.stride, ids, x);
         let normed = resized(&mut scratch.normed, rows * hidden);
         let packed = resized(&mut scratch.packed, rows * heads.packed_width());
         let mixed = resized(&mut scratch.mixed, rows * heads.out_width());
-        let wide = resized(&mut scratch.wide, rows * 2 * self.inner);
-        let gated = resized(&mut scratch.gated, rows * self.inner);
+        let wide = resized(&mut scratch.wide, rows * 2 * self.widths.inner);
+        let gated = resized(&mut scratch.gated, rows * self.widths.inner);
         for (number, layer) in self.layers.iter().enumerate() {
-            rms_norm_into(x, layer.input_norm, self.eps, normed);
+            rms_norm_into(x, layer.input_norm, self.backend.eps, normed);
             linear_into(normed, layer.qkv, packed, false);
             let mut row = 0;
             for job in &mut *jobs {
@@ -96,9 +97,9 @@ impl Network<'_> {
                 row += count;
             }
             linear_into(mixed, layer.out, x, true);
-            rms_norm_into(x, layer.post_norm, self.eps, normed);
+            rms_norm_into(x, layer.post_norm, self.backend.eps, normed);
             linear_into(normed, layer.gate_up, wide, false);
-            swiglu_into(wide, self.inner, gated);
+            swiglu_into(wide, self.widths.inner, gated);
             linear_into(gated, layer.down, x, true);
         }
         let last = resized(&mut scratch.last, jobs.len() * hidden);
@@ -109,7 +110,7 @@ impl Network<'_> {
             job.slot.len = job.entry.start + job.entry.tokens.len();
         }
         let normed = &mut normed[..jobs.len() * hidden];
-        rms_norm_into(last, self.norm, self.eps, normed);
+        rms_norm_into(last, self.norm, self.backend.eps, normed);
         let logits = resized(&mut scratch.logits, jobs.len() * self.head.n);
         linear_into(normed, self.head, logits, false);
         jobs.iter()
@@ -123,7 +124,7 @@ impl Network<'_> {
     fn attend(
         &self,
         shape: &CacheShape,
-        layer: &NetworkLayer<'_>,
+        layer: &Layer<Cpu<'w>>,
         number: usize,
         job: &mut Job<'_>,
         packed: &[f32],
@@ -143,7 +144,7 @@ impl Network<'_> {
             let keys = resized(prepared, count * dim);
             prepare_head(
                 heads,
-                self.table,
+                self.backend.table,
                 packed,
                 heads.key_column(head),
                 layer.k_norm,
@@ -168,7 +169,7 @@ impl Network<'_> {
                     let column = (first + query) * dim;
                     prepare_head(
                         heads,
-                        self.table,
+                        self.backend.table,
                         packed,
                         column,
                         layer.q_norm,
@@ -184,7 +185,7 @@ impl Network<'_> {
                     let queries = resized(prepared, count * dim);
                     prepare_head(
                         heads,
-                        self.table,
+                        self.backend.table,
                         packed,
                         query * dim,
                         layer.q_norm,

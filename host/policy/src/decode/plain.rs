@@ -2,7 +2,7 @@
 
 use candle_core::{D, DType, Tensor};
 
-use super::{Entry, rows_of};
+use super::{DeviceCache, Entry};
 use crate::error::Result;
 use crate::model::Model;
 use crate::ops::attention::Heads;
@@ -59,12 +59,14 @@ impl PlainCache {
             context,
         })
     }
+}
 
-    pub(super) fn len(&self, slot: usize) -> usize {
+impl DeviceCache for PlainCache {
+    fn len(&self, slot: usize) -> usize {
         self.lens.get(slot).copied().unwrap_or(0)
     }
 
-    pub(super) fn copy_prefix(&mut self, from: usize, to: usize, len: usize) -> Result<()> {
+    fn copy_prefix(&mut self, from: usize, to: usize, len: usize) -> Result<()> {
         if len > 0 {
             for cache in self.keys.iter().chain(&self.values) {
                 let rows = cache.narrow(0, from * self.context, len)?.copy()?;
@@ -75,8 +77,7 @@ impl PlainCache {
         Ok(())
     }
 
-    /// Entries were checked by the decoder.
-    pub(super) fn step(&mut self, model: &Model, entries: &[Entry<'_>]) -> Result<Vec<Vec<f32>>> {
+    fn step(&mut self, model: &Model, entries: &[Entry<'_>]) -> Result<Vec<f32>> {
         if entries.is_empty() {
             return Ok(Vec::new());
         }
@@ -108,9 +109,11 @@ impl PlainCache {
             .head
             .narrow(1, 0, model.vocabulary())?
             .contiguous()?;
-        rows_of(&x.matmul(&head)?)
+        Ok(x.matmul(&head)?.flatten_all()?.to_vec1()?)
     }
+}
 
+impl PlainCache {
     fn places(&self, model: &Model, entries: &[Entry<'_>]) -> Result<Places> {
         let heads = model.heads();
         let device = model.device();

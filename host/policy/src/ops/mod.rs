@@ -5,10 +5,8 @@
 //! CPU every row that an operator gives has bits that depend on that row's inputs alone.
 //!
 //! Fused operators use one thread: parallelism is over micro-batches and decoded rows, never inside an operator. They
-//! are not on candle's tape, which adds every gradient to a fresh tensor of zeros and takes a lock to do so; [`Network`]
-//! makes the backward pass itself.
-//!
-//! [`Network`]: crate::fused_network::Network
+//! are not on candle's tape, which adds every gradient to a fresh tensor of zeros and takes a lock to do so;
+//! [`crate::qwen3`] makes the backward pass itself.
 
 #![allow(clippy::inline_always)] // See `simd`: kernels are inlined into the function that knows the processor.
 

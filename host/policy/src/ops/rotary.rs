@@ -1,5 +1,7 @@
 //! Rotary positions, half-split as in Qwen and Llama (RoFormer, Su et al. 2021, with transformers' `rotate_half`).
 
+#[cfg(feature = "cuda")]
+use candle_core::{CudaDevice, cuda_backend::cudarc::driver::CudaSlice};
 use candle_core::{Device, Result, Tensor};
 
 /// Cosines and sines for every position, `[positions, head_dim / 2]`.
@@ -51,6 +53,24 @@ impl RotaryTable {
             Tensor::from_slice(&self.cos[..n], (positions, self.half), device)?,
             Tensor::from_slice(&self.sin[..n], (positions, self.half), device)?,
         ))
+    }
+}
+
+/// A table on a CUDA device, `[positions, head_dim / 2]`.
+#[cfg(feature = "cuda")]
+#[derive(Debug)]
+pub(crate) struct DeviceTable {
+    pub(crate) cos: CudaSlice<f32>,
+    pub(crate) sin: CudaSlice<f32>,
+}
+
+#[cfg(feature = "cuda")]
+impl DeviceTable {
+    pub(crate) fn new(table: &RotaryTable, device: &CudaDevice) -> Result<Self> {
+        Ok(Self {
+            cos: device.clone_htod(&table.cos)?,
+            sin: device.clone_htod(&table.sin)?,
+        })
     }
 }
 

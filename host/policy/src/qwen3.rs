@@ -1,0 +1,495 @@
+//! Qwen3 from token ids to the rows that the vocabulary head reads, and the backward pass.
+//!
+//! This file is the model. It says which operators a layer has and in which order, once for every device; a
+//! [`Backend`] does their arithmetic: [`crate::cpu`] on slices of f32, and `crate::cuda` with kernels and cuBLAS.
+//! [`crate::plain_network`] is the same forward pass in candle's operators, as the reference for both.
+//!
+//! A forward pass for a gradient keeps each layer's input and the results between its operators. With checkpointing it
+//! keeps the input only, and the backward pass computes the rest again. Norms and the result of the gated unit are
+//! computed again in any case, because that is cheaper than keeping them.
+
+use std::ops::Deref;
+
+use candle_core::{Layout, Result, Storage, Tensor};
+
+use crate::batch::PackedBatch;
+use crate::model::Model;
+use crate::weights::PER_LAYER;
+
+/// The operators of Qwen3 on one device.
+///
+/// Results go to buffers that the caller made with [`Self::stream`], [`Self::rows`] or [`Self::gradient`]. The number
+/// of rows follows from the lengths of buffers.
+pub(crate) trait Backend {
+    /// Rows of f32: the residual stream, or its gradient.
+    type Stream;
+    /// Rows that products read and write: f32, or bf16.
+    type Rows;
+    /// A weight of a product, `[in, out]`.
+    type Matrix: Copy;
+    /// The weight of a norm.
+    type Gain: Copy;
+    /// The gradient of a weight, in f32.
+    type Gradient;
+    /// The places of a batch's rows, which all layers share.
+    type Places;
+    /// A stream as products read it.
+    type Operand<'s>: Deref<Target = Self::Rows>
+    where
+        Self: 's;
+
+    /// The places of a batch's rows.
+    fn places(&self, batch: &PackedBatch) -> Result<Self::Places>;
+    /// `tokens` rows of zeros.
+    fn stream(&self, tokens: usize, width: usize) -> Result<Self::Stream>;
+    /// `tokens` rows of any numbers.
+    fn rows(&self, tokens: usize, width: usize) -> Result<Self::Rows>;
+    /// The gradient of a weight with `len` numbers, zeros.
+    fn gradient(&self, len: usize) -> Result<Self::Gradient>;
+    /// A copy of a stream.
+    fn copy(&self, stream: &Self::Stream) -> Result<Self::Stream>;
+    /// A stream as products read it.
+    fn operand<'s>(&'s self, stream: &'s Self::Stream) -> Result<Self::Operand<'s>>;
+    /// Adds `part` to `sum`.
+    fn add(&self, sum: &mut Self::Gradient, part: &Self::Gradient) -> Result<()>;
+    /// A gradient as a tensor.
+    fn tensor(&self, gradient: Self::Gradient, shape: &[usize]) -> Result<Tensor>;
+
+    /// The rows of the batch's ids, from the embedding `[hidden, vocabulary]`.
+    fn embed(&self, w: Self::Matrix, places: &Self::Places, out: &mut Self::Stream) -> Result<()>;
+    /// Adds the gradient of the embedding, given that of the stream.
+    fn embed_backward(
+        &self,
+        d: &Self::Stream,
+        places: &Self::Places,
+        dw: &mut Self::Gradient,
+    ) -> Result<()>;
+    /// The rows that predict targets, `[targets, hidden]`.
+    fn pick(&self, x: &Self::Stream, places: &Self::Places) -> Result<Self::Stream>;
+    /// Copies the gradients of the picked rows to their places in that of the whole stream.
+    fn pick_backward(
+        &self,
+        d_picked: &Self::Stream,
+        places: &Self::Places,
+        d: &mut Self::Stream,
+    ) -> Result<()>;
+
+    /// Norms every row.
+    fn rms_norm(&self, x: &Self::Stream, w: Self::Gain, out: &mut Self::Rows) -> Result<()>;
+    /// Adds the gradients of `x` and `w` to `dx` and `dw`, given that of the result.
+    fn rms_norm_backward(
+        &self,
+        x: &Self::Stream,
+        w: Self::Gain,
+        g: &Self::Rows,
+        dx: &mut Self::Stream,
+        dw: &mut Self::Gradient,
+    ) -> Result<()>;
+    /// `out = x w`.
+    fn linear(&self, x: &Self::Rows, w: Self::Matrix, out: &mut Self::Rows) -> Result<()>;
+    /// `out += x w`.
+    fn linear_add(&self, x: &Self::Rows, w: Self::Matrix, out: &mut Self::Stream) -> Result<()>;
+    /// `dx = g wᵀ`.
+    fn input_gradient(&self, g: &Self::Rows, w: Self::Matrix, dx: &mut Self::Rows) -> Result<()>;
+    /// `dw = xᵀ g`.
+    fn weight_gradient(
+        &self,
+        x: &Self::Rows,
+        g: &Self::Rows,
+        w: Self::Matrix,
+        dw: &mut Self::Gradient,
+    ) -> Result<()>;
+    /// Causal attention from packed queries, keys and values, with norms and rotary positions.
+    fn attention(
+        &self,
+        places: &Self::Places,
+        packed: &Self::Rows,
+        norms: [Self::Gain; 2],
+        out: &mut Self::Rows,
+    ) -> Result<()>;
+    /// The gradient of `packed`, given that of the result; adds those of the two norms.
+    fn attention_backward(
+        &self,
+        places: &Self::Places,
+        packed: &Self::Rows,
+        norms: [Self::Gain; 2],
+        g: &Self::Rows,
+        d_packed: &mut Self::Rows,
+        d_norms: [&mut Self::Gradient; 2],
+    ) -> Result<()>;
+    /// `silu(gate) * up`, which are side by side in a row.
+    fn swiglu(&self, x: &Self::Rows, width: usize, out: &mut Self::Rows) -> Result<()>;
+    /// The gradient of `x`, and the result once more.
+    fn swiglu_backward(
+        &self,
+        x: &Self::Rows,
+        width: usize,
+        g: &Self::Rows,
+        dx: &mut Self::Rows,
+        out: &mut Self::Rows,
+    ) -> Result<()>;
+
+    /// Log-probabilities and entropies of targets, `[targets]` each, from the rows that predict them.
+    fn log_probs(
+        &self,
+        x: &Self::Rows,
+        head: Self::Matrix,
+        places: &Self::Places,
+        temperature: f32,
+    ) -> Result<(Tensor, Tensor)>;
+    /// The gradients of `x` and of the whole head, given those of log-probabilities and entropies.
+    fn log_probs_backward(
+        &self,
+        x: &Self::Rows,
+        head: Self::Matrix,
+        places: &Self::Places,
+        temperature: f32,
+        d_log_probs: &Tensor,
+        d_entropy: Option<&Tensor>,
+    ) -> Result<(Self::Rows, Self::Gradient)>;
+}
+
+/// A batch, prepared for a backend.
+pub(crate) struct Batch<B: Backend> {
+    pub(crate) places: B::Places,
+    pub(crate) tokens: usize,
+    pub(crate) targets: usize,
+}
+
+/// Read locks on all weights. The [`Network`] made from them borrows them.
+pub(crate) fn lock(tensors: &[Tensor]) -> Vec<(impl Deref<Target = Storage> + '_, &Layout)> {
+    tensors.iter().map(Tensor::storage_and_layout).collect()
+}
+
+/// One decoder layer.
+pub(crate) struct Layer<B: Backend> {
+    pub(crate) input_norm: B::Gain,
+    pub(crate) qkv: B::Matrix,
+    pub(crate) q_norm: B::Gain,
+    pub(crate) k_norm: B::Gain,
+    pub(crate) out: B::Matrix,
+    pub(crate) post_norm: B::Gain,
+    pub(crate) gate_up: B::Matrix,
+    pub(crate) down: B::Matrix,
+}
+
+/// Widths of rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Widths {
+    /// The residual stream.
+    pub(crate) hidden: usize,
+    /// Queries, keys and values.
+    pub(crate) packed: usize,
+    /// The output of attention.
+    pub(crate) mixed: usize,
+    /// The gated unit.
+    pub(crate) inner: usize,
+}
+
+/// The weights on a device, and its operators.
+pub(crate) struct Network<B: Backend> {
+    pub(crate) backend: B,
+    pub(crate) embedding: B::Matrix,
+    pub(crate) layers: Vec<Layer<B>>,
+    pub(crate) norm: B::Gain,
+    /// The columns that have logits.
+    pub(crate) head: B::Matrix,
+    pub(crate) widths: Widths,
+    /// Numbers in the model.
+    pub(crate) size: usize,
+}
+
+/// The results that a forward pass keeps for the backward pass.
+pub(crate) struct Tape<B: Backend> {
+    /// Every layer's input, and the last one's output, `[tokens, hidden]`.
+    streams: Vec<B::Stream>,
+    /// Per layer; empty with checkpointing.
+    between: Vec<Between<B>>,
+}
+
+/// The results between a layer's operators.
+struct Between<B: Backend> {
+    /// Queries, keys and values.
+    packed: B::Rows,
+    /// The output of attention.
+    mixed: B::Rows,
+    /// The residual stream after attention.
+    middle: B::Stream,
+    /// Gate and up.
+    wide: B::Rows,
+}
+
+impl<B: Backend> Network<B> {
+    /// The network of a model. `gain` and `matrix` give a parameter by its index, a matrix with its `[in, out]`; the last
+    /// number of `matrix` limits its columns.
+    pub(crate) fn new(
+        model: &Model,
+        backend: B,
+        gain: impl Fn(usize) -> Result<B::Gain>,
+        matrix: impl Fn(usize, [usize; 2], usize) -> Result<B::Matrix>,
+    ) -> Result<Self> {
+        let config = model.config();
+        let widths = Widths {
+            hidden: config.hidden_size,
+            packed: config.qkv_width(),
+            mixed: config.attention_width(),
+            inner: config.intermediate_size,
+        };
+        let whole = |index, shape: [usize; 2]| matrix(index, shape, shape[1]);
+        let vocabulary = [widths.hidden, config.vocab_size];
+        let layers = (0..config.num_hidden_layers)
+            .map(|number| {
+                let first = 1 + PER_LAYER * number;
+                Ok(Layer {
+                    input_norm: gain(first)?,
+                    qkv: whole(first + 1, [widths.hidden, widths.packed])?,
+                    q_norm: gain(first + 2)?,
+                    k_norm: gain(first + 3)?,
+                    out: whole(first + 4, [widths.mixed, widths.hidden])?,
+                    post_norm: gain(first + 5)?,
+                    gate_up: whole(first + 6, [widths.hidden, 2 * widths.inner])?,
+                    down: whole(first + 7, [widths.inner, widths.hidden])?,
+                })
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self {
+            backend,
+            embedding: whole(0, vocabulary)?,
+            layers,
+            norm: gain(1 + PER_LAYER * config.num_hidden_layers)?,
+            head: matrix(model.head_index(), vocabulary, model.vocabulary())?,
+            widths,
+            size: config.parameter_count(),
+        })
+    }
+
+    /// Prepares a batch.
+    pub(crate) fn batch(&self, batch: &PackedBatch) -> Result<Batch<B>> {
+        Ok(Batch {
+            places: self.backend.places(batch)?,
+            tokens: batch.tokens(),
+            targets: batch.targets().len(),
+        })
+    }
+
+    /// The forward pass for a gradient. Without `checkpointing` it keeps the layers' intermediate results too.
+    pub(crate) fn forward(&self, batch: &Batch<B>, checkpointing: bool) -> Result<Tape<B>> {
+        let (b, widths) = (&self.backend, self.widths);
+        let mut tape = Tape {
+            streams: vec![self.embed(batch)?],
+            between: Vec::new(),
+        };
+        let mut normed = b.rows(batch.tokens, widths.hidden)?;
+        let mut gated = b.rows(batch.tokens, widths.inner)?;
+        for (number, layer) in self.layers.iter().enumerate() {
+            let between = self.between(layer, &tape.streams[number], batch, &mut normed)?;
+            tape.streams.push(self.after(layer, &between, &mut gated)?);
+            if !checkpointing {
+                tape.between.push(between);
+            }
+        }
+        Ok(tape)
+    }
+
+    /// The normed rows that predict targets, the input of the vocabulary head: `[targets, hidden]`.
+    pub(crate) fn rows(&self, tape: &Tape<B>, batch: &Batch<B>) -> Result<B::Rows> {
+        self.head_rows(&tape.streams[tape.streams.len() - 1], batch)
+    }
+
+    /// [`Self::rows`] of a forward pass that keeps nothing for a backward pass.
+    pub(crate) fn rows_only(&self, batch: &Batch<B>) -> Result<B::Rows> {
+        let (b, widths) = (&self.backend, self.widths);
+        let mut x = self.embed(batch)?;
+        let mut normed = b.rows(batch.tokens, widths.hidden)?;
+        let mut gated = b.rows(batch.tokens, widths.inner)?;
+        for layer in &self.layers {
+            let between = self.between(layer, &x, batch, &mut normed)?;
+            x = self.after(layer, &between, &mut gated)?;
+        }
+        self.head_rows(&x, batch)
+    }
+
+    fn embed(&self, batch: &Batch<B>) -> Result<B::Stream> {
+        let mut x = self.backend.stream(batch.tokens, self.widths.hidden)?;
+        self.backend.embed(self.embedding, &batch.places, &mut x)?;
+        Ok(x)
+    }
+
+    fn head_rows(&self, x: &B::Stream, batch: &Batch<B>) -> Result<B::Rows> {
+        let picked = self.backend.pick(x, &batch.places)?;
+        let mut rows = self.backend.rows(batch.targets, self.widths.hidden)?;
+        self.backend.rms_norm(&picked, self.norm, &mut rows)?;
+        Ok(rows)
+    }
+
+    /// The first part of a layer: `middle = x + attention(norm(x) qkv) out`, and `wide = norm(middle) gate_up`.
+    fn between(
+        &self,
+        layer: &Layer<B>,
+        x: &B::Stream,
+        batch: &Batch<B>,
+        normed: &mut B::Rows,
+    ) -> Result<Between<B>> {
+        let (b, widths, tokens) = (&self.backend, self.widths, batch.tokens);
+        let mut packed = b.rows(tokens, widths.packed)?;
+        b.rms_norm(x, layer.input_norm, normed)?;
+        b.linear(normed, layer.qkv, &mut packed)?;
+        let mut mixed = b.rows(tokens, widths.mixed)?;
+        let norms = [layer.q_norm, layer.k_norm];
+        b.attention(&batch.places, &packed, norms, &mut mixed)?;
+        let mut middle = b.copy(x)?;
+        b.linear_add(&mixed, layer.out, &mut middle)?;
+        let mut wide = b.rows(tokens, 2 * widths.inner)?;
+        b.rms_norm(&middle, layer.post_norm, normed)?;
+        b.linear(normed, layer.gate_up, &mut wide)?;
+        Ok(Between {
+            packed,
+            mixed,
+            middle,
+            wide,
+        })
+    }
+
+    /// The second part, and the layer's output: `middle + swiglu(wide) down`.
+    fn after(
+        &self,
+        layer: &Layer<B>,
+        between: &Between<B>,
+        gated: &mut B::Rows,
+    ) -> Result<B::Stream> {
+        let b = &self.backend;
+        b.swiglu(&between.wide, self.widths.inner, gated)?;
+        let mut out = b.copy(&between.middle)?;
+        b.linear_add(gated, layer.down, &mut out)?;
+        Ok(out)
+    }
+
+    /// Gradients of all parameters but for the head's own part, given that of [`Self::rows`]. `lengths` are those of the
+    /// parameters.
+    pub(crate) fn backward(
+        &self,
+        mut tape: Tape<B>,
+        batch: &Batch<B>,
+        d_rows: &B::Rows,
+        lengths: impl Iterator<Item = usize>,
+    ) -> Result<Vec<B::Gradient>> {
+        let b = &self.backend;
+        let mut gradients = lengths
+            .map(|len| b.gradient(len))
+            .collect::<Result<Vec<_>>>()?;
+        let picked = b.pick(&tape.streams[tape.streams.len() - 1], &batch.places)?;
+        let mut d_picked = b.stream(batch.targets, self.widths.hidden)?;
+        let d_norm = &mut gradients[1 + PER_LAYER * self.layers.len()];
+        b.rms_norm_backward(&picked, self.norm, d_rows, &mut d_picked, d_norm)?;
+        let mut d = b.stream(batch.tokens, self.widths.hidden)?;
+        b.pick_backward(&d_picked, &batch.places, &mut d)?;
+        tape.streams.pop();
+        let mut scratch = Scratch::new(b, self.widths, batch.tokens)?;
+        for (number, layer) in self.layers.iter().enumerate().rev() {
+            let (Some(x), kept) = (tape.streams.pop(), tape.between.pop()) else {
+                break;
+            };
+            let between = match kept {
+                Some(between) => between,
+                None => self.between(layer, &x, batch, &mut scratch.normed)?,
+            };
+            let gradients = &mut gradients[1 + PER_LAYER * number..][..PER_LAYER];
+            self.layer_backward(layer, &x, &between, batch, &mut d, gradients, &mut scratch)?;
+        }
+        b.embed_backward(&d, &batch.places, &mut gradients[0])?;
+        Ok(gradients)
+    }
+
+    /// Takes one layer backwards: `d`, the gradient of its output, becomes that of its input.
+    #[allow(clippy::too_many_arguments)]
+    fn layer_backward(
+        &self,
+        layer: &Layer<B>,
+        x: &B::Stream,
+        between: &Between<B>,
+        batch: &Batch<B>,
+        d: &mut B::Stream,
+        gradients: &mut [B::Gradient],
+        scratch: &mut Scratch<B>,
+    ) -> Result<()> {
+        let [
+            d_input_norm,
+            d_qkv,
+            d_q_norm,
+            d_k_norm,
+            d_out,
+            d_post_norm,
+            d_gate_up,
+            d_down,
+        ] = gradients
+        else {
+            return Ok(());
+        };
+        let Scratch {
+            normed,
+            d_normed,
+            gated,
+            d_gated,
+            d_wide,
+            d_mixed,
+            d_packed,
+        } = scratch;
+        let (b, inner) = (&self.backend, self.widths.inner);
+        let middle = &between.middle;
+        // out = middle + swiglu(norm(middle) gate_up) down
+        {
+            let g = b.operand(d)?;
+            b.input_gradient(&g, layer.down, d_gated)?;
+            b.swiglu_backward(&between.wide, inner, d_gated, d_wide, gated)?;
+            b.weight_gradient(gated, &g, layer.down, d_down)?;
+        }
+        b.rms_norm(middle, layer.post_norm, normed)?;
+        b.weight_gradient(normed, d_wide, layer.gate_up, d_gate_up)?;
+        b.input_gradient(d_wide, layer.gate_up, d_normed)?;
+        b.rms_norm_backward(middle, layer.post_norm, d_normed, d, d_post_norm)?;
+        // middle = x + attention(norm(x) qkv) out
+        {
+            let g = b.operand(d)?;
+            b.input_gradient(&g, layer.out, d_mixed)?;
+            b.weight_gradient(&between.mixed, &g, layer.out, d_out)?;
+        }
+        b.attention_backward(
+            &batch.places,
+            &between.packed,
+            [layer.q_norm, layer.k_norm],
+            d_mixed,
+            d_packed,
+            [d_q_norm, d_k_norm],
+        )?;
+        b.rms_norm(x, layer.input_norm, normed)?;
+        b.weight_gradient(normed, d_packed, layer.qkv, d_qkv)?;
+        b.input_gradient(d_packed, layer.qkv, d_normed)?;
+        b.rms_norm_backward(x, layer.input_norm, d_normed, d, d_input_norm)
+    }
+}
+
+/// Buffers of the backward pass, one set for all layers.
+struct Scratch<B: Backend> {
+    normed: B::Rows,
+    d_normed: B::Rows,
+    gated: B::Rows,
+    d_gated: B::Rows,
+    d_wide: B::Rows,
+    d_mixed: B::Rows,
+    d_packed: B::Rows,
+}
+
+impl<B: Backend> Scratch<B> {
+    fn new(backend: &B, widths: Widths, tokens: usize) -> Result<Self> {
+        let rows = |width| backend.rows(tokens, width);
+        Ok(Self {
+            normed: rows(widths.hidden)?,
+            d_normed: rows(widths.hidden)?,
+            gated: rows(widths.inner)?,
+            d_gated: rows(widths.inner)?,
+            d_wide: rows(2 * widths.inner)?,
+            d_mixed: rows(widths.mixed)?,
+            d_packed: rows(widths.packed)?,
+        })
+    }
+}
