@@ -175,7 +175,7 @@ fn describe(summary: &RunSummary) {
             summary.environments.join(", ")
         );
     }
-    if !summary.tools.is_empty() || summary.environments.is_empty() {
+    if !summary.tools.is_empty() {
         say!("{} {}", style("tools").bold(), summary.tools.join(", "));
     }
     say!("{} {}", style("template").bold(), template(summary));

@@ -20,6 +20,7 @@
 //! | requests, refinement and sentences | [`text`] |
 //! | words that a language model writes in their place | [`mod@rewrite`] |
 //! | information flow, solver, filters | [`check`](mod@check) |
+//! | the entities of a state, with the fields that results show | `entities` |
 //! | the stages in order, and their files | [`pipeline`], `folder`, `stage_file` |
 //! | counts of what was made and rejected | [`statistics`] |
 //! | rows for training: our tasks and demonstrations, alpaca, verl | [`output`] |
@@ -45,6 +46,7 @@
 
 mod assemble;
 pub mod check;
+mod entities;
 pub mod environment;
 mod error;
 mod folder;

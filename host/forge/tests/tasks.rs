@@ -3,6 +3,8 @@
 
 #[path = "tasks/broken.rs"]
 mod broken;
+#[path = "tasks/described.rs"]
+mod described;
 #[path = "tasks/folder.rs"]
 mod folder;
 #[path = "tasks/inventory.rs"]

@@ -1,6 +1,7 @@
 //! Training: SFT if configured, then RL if configured, each with its checkpoints.
 
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::Arc;
 
 use candle_core::{Device, DeviceLocation};
@@ -291,10 +292,14 @@ fn device_name(device: &Device) -> String {
 
 fn summary(parts: &RunParts, model: &Model, checkpoint: Option<&Checkpoint>) -> RunSummary {
     let environments = parts.tasks.environments();
-    // Tasks of an environment that name no tools are offered only the environment's own.
-    let tools = match parts.tasks.tools() {
-        Some(named) if named.is_empty() && !environments.is_empty() => Vec::new(),
-        _ => parts.tools.definitions(None).unwrap_or_default(),
+    // Without names, tasks are offered all tools. Names that no plugin has are of tools of an environment.
+    let tools: Vec<_> = match parts.tasks.tools() {
+        Some(named) => named
+            .iter()
+            .filter_map(|name| parts.tools.definitions(Some(slice::from_ref(name))).ok())
+            .flatten()
+            .collect(),
+        None => parts.tools.definitions(None).unwrap_or_default(),
     };
     let cases = &parts.dialogue.prefix_report().cases;
     RunSummary {

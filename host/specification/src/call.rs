@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::expression::{Expr, Fault, MAX_ITEMS, MAX_STEPS, Machine, weigh};
 use crate::model::Operation;
+use crate::names::{NO_KEY, can_be_key};
 use crate::program::{
     Change, CompiledBinding, CompiledEffect, CompiledOperation, Program, Refusal, broken_promise,
     within,
@@ -224,6 +225,9 @@ impl Run<'_> {
                 let table = Arc::make_mut(&mut self.state.tables[*entity]);
                 if table.len() >= MAX_ITEMS {
                     return Err(Fault::TooLarge.into());
+                }
+                if !can_be_key(&key) {
+                    return Err(Refusal::Refused(NO_KEY.to_owned()));
                 }
                 if table.contains_key(&key) {
                     let entity = &self.program.schema.entities[*entity].name;

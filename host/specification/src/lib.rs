@@ -80,7 +80,7 @@ pub use check::{Checked, check, check_text};
 pub use error::{GeneratorError, StateError, WrongValue};
 pub use finding::{Finding, Kind, Severity};
 pub use model::{Size, Specification};
-pub use names::{has_word, is_python_word, problem as name_problem};
+pub use names::{has_word, is_invisible, is_python_word, problem as name_problem};
 pub use program::{Program, Refusal, UNDONE};
 pub use read::{Format, read};
 pub use state::State;

@@ -70,6 +70,44 @@ const RESERVED_ENVIRONMENTS: [&str; 15] = [
     "ValueError",
 ];
 
+/// Characters that show nothing or that reorder text: those that control, format and join others. The variation
+/// selectors of emoji (U+FE0E, U+FE0F) are not among them. The exported Python file has the same list.
+const INVISIBLE: [(char, char); 19] = [
+    ('\u{0}', '\u{1f}'),
+    ('\u{7f}', '\u{9f}'),
+    ('\u{ad}', '\u{ad}'),
+    ('\u{34f}', '\u{34f}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180f}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{fe00}', '\u{fe0d}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{fff0}', '\u{fffb}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0000}', '\u{e0fff}'),
+];
+
+/// True if a character shows nothing, or reorders the text around it. Spaces can be seen; tabs and line breaks count.
+pub fn is_invisible(character: char) -> bool {
+    let mut ranges = INVISIBLE.iter();
+    ranges.any(|(first, last)| (*first..=*last).contains(&character))
+}
+
+/// True if a text can be a key: it is not empty, and everything in it can be seen.
+pub(crate) fn can_be_key(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(is_invisible)
+}
+
+/// The message about a text that cannot be a key.
+pub(crate) const NO_KEY: &str = "a key cannot be empty or have invisible characters";
+
 /// True if a text is a keyword of Python in lower case, or a function or type that generated Python uses.
 pub fn is_python_word(text: &str) -> bool {
     PYTHON_WORDS.contains(&text)
@@ -137,5 +175,39 @@ pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -
         "there are none".to_owned()
     } else {
         format!("there are {}", known.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_is_in_no_key() {
+        for key in ["B1", "DOC-", "Z\u{fc}rich 7", "\u{2764}\u{fe0f}"] {
+            assert!(can_be_key(key), "{key}");
+        }
+        for key in [
+            "",
+            "a\0",
+            "a\u{200b}",
+            "\u{202e}a",
+            "a\n",
+            "\u{e0041}",
+            "\u{feff}",
+        ] {
+            assert!(!can_be_key(key), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn the_exported_file_has_the_same_invisible_characters() {
+        let python = include_str!("python/runtime.py");
+        for (first, last) in INVISIBLE {
+            let (first, last) = (u32::from(first), u32::from(last));
+            let range = format!("(0x{first:x}, 0x{last:x}),");
+            assert!(python.contains(&range), "{range}");
+        }
+        assert!(python.contains(NO_KEY));
     }
 }

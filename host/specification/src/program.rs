@@ -215,7 +215,7 @@ pub enum Refusal {
     /// The arguments do not fit the parameters.
     #[error("{0}")]
     Arguments(String),
-    /// A lookup or precondition failed, with its message.
+    /// A lookup or precondition failed, with its message. Or a new key is empty or cannot be seen.
     #[error("{0}")]
     Refused(String),
     /// An expression had no value, or a rule would have been broken: the specification's fault.

@@ -51,6 +51,12 @@ pub fn read(text: &str, format: Format) -> Result<Specification, Finding> {
         finding
     };
     match format {
+        Format::Json if text.trim_start().starts_with(|first: char| first != '{') => {
+            let what = "a specification is an object, with keys such as `name` and `entities`";
+            let mut finding = unreadable(String::new(), what.to_owned());
+            finding.line = Some(1);
+            Err(finding)
+        }
         Format::Json => {
             let mut reader = serde_json::Deserializer::from_str(text);
             let found = serde_path_to_error::deserialize(&mut reader);
@@ -81,6 +87,10 @@ pub fn read(text: &str, format: Format) -> Result<Specification, Finding> {
                     .map_err(|error| syntax(text, &error, &unreadable))?,
             )
             .map_err(|error| syntax(text, &error, &unreadable))?;
+            if let Some((place, number)) = not_finite(text) {
+                let what = format!("{number} is no number that a state can have");
+                return Err(unreadable(place, what));
+            }
             serde_path_to_error::deserialize(table).map_err(|error| {
                 let place = pointer(error.path());
                 unreadable(place, error.into_inner().message().to_owned())
@@ -111,6 +121,36 @@ fn is_deep(text: &str) -> bool {
         level = below;
     }
     depth > MAX_NESTING
+}
+
+/// The place and the text of a number that is not finite, if there is one. JSON, and so a state, has no such numbers.
+fn not_finite(text: &str) -> Option<(String, String)> {
+    let document = DeTable::parse(text).ok()?;
+    let mut level = vec![(String::new(), DeValue::Table(document.into_inner()))];
+    while let Some((place, value)) = level.pop() {
+        match value {
+            DeValue::Table(table) => {
+                level.extend(table.into_iter().map(|(key, value)| {
+                    let key = key.get_ref().replace('~', "~0").replace('/', "~1");
+                    (format!("{place}/{key}"), value.into_inner())
+                }));
+            }
+            DeValue::Array(items) => {
+                let items = items.into_iter().enumerate();
+                level.extend(
+                    items.map(|(index, item)| (format!("{place}/{index}"), item.into_inner())),
+                );
+            }
+            DeValue::Float(number) => {
+                let number = number.as_str();
+                if !number.parse::<f64>().is_ok_and(f64::is_finite) {
+                    return Some((place, number.to_owned()));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 fn syntax(

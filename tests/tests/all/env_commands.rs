@@ -493,7 +493,7 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
     assert!(!all.stderr.contains("\"tried\""), "{all}");
     assert!(
         all.stdout
-            .contains("8 of 9 tasks have gold calls; 5 of all cannot be right"),
+            .contains("gold calls of 8 of 9 tasks were made; 5 of all are wrong\n"),
         "{all}"
     );
     assert!(
@@ -504,6 +504,19 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
     assert_eq!(ids("all.jsonl").len(), 9);
     assert_eq!(ids("all.jsonl")[0], ("open".to_owned(), ends(2)));
 
+    let without_config = host.run([
+        "data",
+        "import",
+        &at("tasks.jsonl"),
+        "--output",
+        &at("none.jsonl"),
+        "--replay",
+        "--plugins",
+        &plugins,
+    ]);
+    without_config.refused_with(&[
+        "there is no environment `servers`; name the configuration that has the environment with --config",
+    ]);
     let good = replay("good.jsonl", &["--skip-bad"]);
     assert!(
         good.succeeded().stdout.contains("5 rows left out"),

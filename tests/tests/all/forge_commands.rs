@@ -66,6 +66,10 @@ fn environments_of_another_seed_do_not_replace_a_record() {
         "env", "compose", "--seed", "9", "--count", "2", "--output", output,
     ];
     run(&host, "forge", &other, "").refused_with(&["composed.jsonl", "--seed 0", "--output"]);
+    let words = [
+        "env", "compose", "--words", "invented", "--count", "2", "--output", output,
+    ];
+    run(&host, "forge", &words, "").refused_with(&["composed.jsonl", "--words real", "--output"]);
     assert_eq!(fs::read(&record).expect("a record"), before);
 }
 
@@ -168,6 +172,9 @@ fn one_bad_file_costs_no_verdict_on_another() {
     let all = report["environments"].as_array().expect("a list");
     assert_eq!(all[0]["checks"][0]["kind"], "unreadable");
     let problem = all.last().expect("some")["problem"].as_str();
+    assert!(problem.is_some_and(|problem| problem.contains("there is no file")));
+    let (_, report) = verify(&host, &["--no-play", EXAMPLES[1], "/nonexistent"]);
+    let problem = report["environments"][1]["problem"].as_str();
     assert!(problem.is_some_and(|problem| problem.contains("there is no file")));
 }
 
@@ -451,4 +458,19 @@ fn a_graph_is_counted_and_drawn() {
     );
     assert_eq!(refused.code(), Some(1));
     assert!(refused.stderr.contains("Broken.toml"), "{refused}");
+    for (path, says) in [
+        (
+            "plugins/environments",
+            "has no specifications, only environments in Python",
+        ),
+        (
+            "plugins/environments/Library.py",
+            "is an environment in Python",
+        ),
+    ] {
+        run(&host, "forge", &["graph", path], "").refused_with(&[
+            says,
+            "takes specifications only, which end in .toml or .json",
+        ]);
+    }
 }

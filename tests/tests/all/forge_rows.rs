@@ -107,13 +107,29 @@ fn an_interrupted_run_ends_like_one_that_was_not() {
             .contains("kept 4-scaled.jsonl\nmade 5-deployed.jsonl"),
         "{edited}"
     );
-    rows(
-        &host,
-        &whole,
-        &[&options[..], &["--stage", "scale"]].concat(),
-    )
-    .succeeded();
+    let scaling = [&options[..], &["--stage", "scale"]].concat();
+    let again = rows(&host, &whole, &scaling);
+    let told = "made 4-scaled.jsonl\nthe stages after scale are older now; the same command without --stage makes them again\n";
+    assert_eq!(again.succeeded().stdout, told);
     assert!(fs::read(&scaled).expect("it was written") == expected["4-scaled.jsonl"]);
+}
+
+#[test]
+fn ctrl_c_says_how_to_continue() {
+    let host = Host::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = ["--count", "24", "--complexity", "low"];
+    let mut running = host.start(arguments(&host, folder.path(), &options));
+    running.until("made 5-deployed.jsonl").signal(Signal::INT);
+    let stopped = running.wait();
+    assert_eq!(stopped.code(), Some(130), "{stopped}");
+    assert!(
+        stopped
+            .stderr
+            .contains("stopped; the same command continues"),
+        "{stopped}"
+    );
+    rows(&host, folder.path(), &options).succeeded();
 }
 
 #[test]
@@ -211,6 +227,35 @@ fn facts_and_questions_of_a_file_become_rows() {
     let text = fs::read_to_string(output.join("rows.jsonl")).expect("it was written");
     assert!(text.contains("the town where"), "{text}");
     assert!(text.contains("the mayor of"), "{text}");
+
+    // The facts are too few, so the exit code says that rows are missing. The stages are listed once.
+    let few = folder.path().join("few");
+    let options = [
+        "--facts",
+        &file,
+        "--count",
+        "2000",
+        "--complexity",
+        "none",
+        "--scenario",
+        "single_hop",
+    ];
+    let short = rows(&host, &few, &options);
+    assert_eq!(short.code(), Some(1), "{short}");
+    assert!(
+        short
+            .stderr
+            .contains(" of 2000 rows are missing: the facts give no more"),
+        "{short}"
+    );
+    assert_eq!(short.stdout.matches("0-facts.jsonl").count(), 1, "{short}");
+    assert!(
+        short
+            .stdout
+            .contains("too few rows passed: more candidates are drawn\n"),
+        "{short}"
+    );
+    assert!(!read(&few.join("rows.jsonl")).is_empty(), "{short}");
 
     let questions = [
         json!({"id": "faust", "question": "In which year was the author of Faust born?", "answer": 1749, "steps": [
@@ -469,7 +514,7 @@ fn an_endpoint_that_stalls_loses_no_answer_and_prompts_can_be_changed() {
     let made = run(&answers);
     assert!(
         made.succeeded().stdout.contains("asked: 1 answers, ")
-            && made.stdout.contains("verified now: 1 rows, "),
+            && made.stdout.contains("verified now: 1 row, "),
         "{made}"
     );
     let asked = answers.take_questions();

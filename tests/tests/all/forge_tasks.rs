@@ -82,6 +82,8 @@ fn replay(host: &Host, rows: &Path, config: &Path, imported: &Path) {
     ]);
     let ended = ended.succeeded();
     assert!(!ended.stderr.contains("warning"), "{ended}");
+    let told = "tasks were made; all are right\n";
+    assert!(ended.stdout.contains(told), "{ended}");
     assert_eq!(lines(imported).len(), lines(rows).len());
 }
 
@@ -421,6 +423,7 @@ fn bad_input_says_what_to_do() {
         ),
         (&["--refine", "2"], "not between 0 and 1"),
         (&["--min-passes", "5"], "raise --attempts"),
+        (&["--environment", "a\nb"], "no plugin can have this name"),
         (&["Cargo.toml"], "has errors"),
         (&["README.md"], "end in .toml or .json"),
         (&["nowhere"], "there is no file or folder nowhere"),

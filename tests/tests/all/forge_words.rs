@@ -127,6 +127,13 @@ fn a_model_writes_the_words_and_what_it_gets_wrong_keeps_those_of_the_grammar() 
     make(&host, &endpoint, output, &[]).succeeded();
     assert!(endpoint.take_questions().is_empty());
     assert_eq!(fs::read(output.join("tasks.jsonl")).expect("tasks"), before);
+    // Without a model, its words are not replaced.
+    let path = output.to_str().expect("a plain name");
+    let mut plain = vec!["forge", "tasks", EXAMPLES, "--seed", "3", "--count", "20"];
+    plain.extend(["--no-replay", "--output", path]);
+    host.run(plain)
+        .refused_with(&["--url and --model", "--words grammar"]);
+    assert_eq!(fs::read(output.join("tasks.jsonl")).expect("tasks"), before);
     // The grammar's words are a choice.
     make(&host, &endpoint, output, &["--words", "grammar"]).succeeded();
     assert!(

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use console::style;
+use console::{StyledObject, style};
 use rlf_environments::check::Finding;
 use rlf_plugins::python_environment::Scenario;
 use serde_json::{Map, Value, json};
@@ -119,21 +119,54 @@ fn begin(
     Ok(begin)
 }
 
+/// The verdict on a scenario or a tool. A tool that only refused calls has shown nothing else.
+fn verdict(finding: &Finding, what: &str) -> StyledObject<&'static str> {
+    let only_refused = what == "tool" && finding.calls > 0 && finding.failed == finding.calls;
+    if !finding.problems.is_empty() {
+        style("does not").red()
+    } else if only_refused {
+        style("no call succeeded, so only refusals were checked").yellow()
+    } else {
+        style("keeps its promises").green()
+    }
+}
+
 fn show(findings: &[Finding], what: &str) {
     for finding in findings {
-        let verdict = if finding.problems.is_empty() {
-            style("keeps its promises").green()
-        } else {
-            style("does not").red()
-        };
         say!(
-            "{what:<9} {:<34} {:>3} calls, {:>3} failed  {verdict}",
+            "{what:<9} {:<34} {:>3} calls, {:>3} failed  {}",
             style(printable(&finding.name)).cyan(),
             finding.calls,
-            finding.failed
+            finding.failed,
+            verdict(finding, what)
         );
         for problem in &finding.problems {
             say!("          {}", printable(problem));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_of_which_no_call_succeeded_has_kept_no_promise() {
+        let told = |what, failed, problems: &[&str]| {
+            let finding = Finding {
+                name: "Lamps-switch".to_owned(),
+                calls: 20,
+                failed,
+                problems: problems.iter().map(|one| (*one).to_owned()).collect(),
+            };
+            let verdict = verdict(&finding, what).to_string();
+            console::strip_ansi_codes(&verdict).into_owned()
+        };
+        let refused = "no call succeeded, so only refusals were checked";
+        assert_eq!(told("tool", 20, &[]), refused);
+        assert_eq!(told("tool", 19, &[]), "keeps its promises");
+        assert_eq!(told("tool", 20, &["it trapped"]), "does not");
+        // Its end state was checked, too.
+        assert_eq!(told("scenario", 20, &[]), "keeps its promises");
     }
 }

@@ -2,10 +2,12 @@
 
 mod asking;
 mod compose;
+mod counted;
 mod export;
 mod export_python;
 mod graph;
 mod interpreter;
+mod interrupt;
 mod new;
 mod prompts;
 mod rewriting;

@@ -57,23 +57,25 @@ pub(crate) fn html(run: &RunHistory) -> anyhow::Result<String> {
 }
 
 fn length(run: &RunHistory) -> String {
-    let last = |phase| {
-        run.phase(phase)
+    let steps = |phase, name: &str| {
+        let last = run
+            .phase(phase)
             .filter(|line| line.contains_key(names::LOSS))
             .filter_map(|line| line.get(names::STEP).and_then(Value::as_u64))
-            .max()
-            .map_or_else(|| "no".into(), |step: u64| step.to_string())
+            .max();
+        match last {
+            None => format!("no {name} steps"),
+            Some(1) => format!("1 {name} step"),
+            Some(last) => format!("{last} {name} steps"),
+        }
     };
     let seconds = run
         .lines
         .iter()
         .filter_map(|line| line.get(names::ELAPSED_S).and_then(Value::as_f64))
         .fold(0.0, f64::max);
-    format!(
-        "{} SFT steps, {} RL steps, {seconds:.0} s",
-        last("sft"),
-        last("rl")
-    )
+    let (sft, rl) = (steps("sft", "SFT"), steps("rl", "RL"));
+    format!("{sft}, {rl}; the last step ended after {seconds:.0} s")
 }
 
 fn percent(value: Option<f64>) -> String {

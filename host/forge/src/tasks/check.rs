@@ -6,8 +6,10 @@
 //! | the origin of each argument of the gold calls | `flow` |
 //! | values that the text must say, and values that it must not say | `said` |
 //! | a solver that acts, given only what the text says | `solver`, `fitting` |
+//! | descriptions that fit other entities too, which no lookup of the solver showed | `described` |
 //! | tasks that are trivial, do nothing, or are there already | `filters` |
 
+mod described;
 mod filters;
 mod fitting;
 mod flow;
@@ -84,6 +86,7 @@ pub fn check(
             format!("{passes} of {attempts} attempts reached the goal; the last failure: {last}");
         return Err(Rejection::new(Reason::Impossible, detail));
     }
+    described::fit_one(suite, task)?;
     Ok(Checked {
         origins,
         context_only,

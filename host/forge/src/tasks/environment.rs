@@ -10,6 +10,9 @@ use serde_json::{Map, Value};
 use super::record::{Arguments, Start};
 use crate::verify::Unserved;
 
+/// Entities in a state, by key.
+pub type Rows<'s> = BTreeMap<&'s str, &'s Map<String, Value>>;
+
 /// Environments that sessions can be opened in.
 ///
 /// [`Specified`] runs specifications natively, in microseconds a call. [`Sandboxed`](super::sandboxed::Sandboxed) passes
@@ -23,6 +26,9 @@ pub trait TaskEnvironment: Send + Sync {
 
     /// Another initial state of an environment. Users take values from it that are new in the first state.
     fn elsewhere(&self, server: &str, start: &Start, key: Key) -> Start;
+
+    /// The entities of a kind, `Server.entity`, in the states of environments. None if the states do not show them.
+    fn entities<'s>(&self, states: &'s Map<String, Value>, kind: &str) -> Option<Rows<'s>>;
 
     /// Fails if the machine has not served a request since the environments were loaded. Its sessions then gave errors
     /// that say nothing about a task.
@@ -134,6 +140,16 @@ impl TaskEnvironment for Specified {
             scenario: start.scenario.clone(),
             seed: whole(key),
         }
+    }
+
+    fn entities<'s>(&self, states: &'s Map<String, Value>, kind: &str) -> Option<Rows<'s>> {
+        let (server, name) = kind.split_once('.')?;
+        let program = self.programs.get(server)?;
+        let mut declared = program.specification().entities.iter();
+        let declared = declared.find(|entity| entity.name == name)?;
+        let rows = states.get(server)?.get(&declared.collection)?.as_object()?;
+        let row = |(key, row): (&'s String, &'s Value)| Some((key.as_str(), row.as_object()?));
+        Some(rows.iter().filter_map(row).collect())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use super::rejection::Reason;
 use super::replay::Divergence;
 use super::stage_file::FileError;
 use crate::graph::GraphError;
@@ -71,7 +72,9 @@ pub enum PipelineError {
     },
     /// Too few candidates pass. The folder has the tasks that were kept.
     #[error(
-        "only {kept} of {candidates} candidates were kept, most were rejected as {most}; give other environments, or allow more calls and turns"
+        "only {kept} of {candidates} candidates were kept; most were rejected as {}: {}",
+        most.as_str(),
+        most.advice()
     )]
     Fruitless {
         /// Number of tasks that were kept.
@@ -79,7 +82,7 @@ pub enum PipelineError {
         /// Number of candidates.
         candidates: u64,
         /// The most frequent reason.
-        most: &'static str,
+        most: Reason,
     },
     /// The machine did not serve every request.
     #[error("{0}; everything made before is kept")]

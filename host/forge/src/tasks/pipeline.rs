@@ -145,13 +145,14 @@ fn first(
 }
 
 /// The most frequent reason of the rejected candidates.
-fn most_frequent(rejected: &[Rejected]) -> &'static str {
-    let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
+fn most_frequent(rejected: &[Rejected]) -> Reason {
+    let mut counts: BTreeMap<Reason, usize> = BTreeMap::new();
     for one in rejected {
-        *counts.entry(one.reason.as_str()).or_default() += 1;
+        *counts.entry(one.reason).or_default() += 1;
     }
     let most = counts.into_iter().max_by_key(|(_, count)| *count);
-    most.map_or("nothing", |(reason, _)| reason)
+    // Nearly all candidates were rejected, so there is one.
+    most.map_or(Reason::NothingDone, |(reason, _)| reason)
 }
 
 impl Stages {
@@ -238,6 +239,7 @@ impl Stages {
                 made.push((number, written));
             }
         }
+        maker.suite.playable().check_served()?;
         Ok(self.queries.append(made, &self.trajectories.hashes)?)
     }
 

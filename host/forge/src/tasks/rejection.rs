@@ -104,6 +104,64 @@ impl Reason {
             Self::Diverged => "diverged",
         }
     }
+
+    /// The meaning of the reason for the environments, and what to change if most candidates are rejected for it.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::InvalidChain => {
+                "a required input of a tool has no source; let another tool return it, or declare it with \
+                 `from_user = true`"
+            }
+            Self::NoScenario => {
+                "no scenario loads; mend the scenarios, or name others with --scenarios"
+            }
+            Self::NothingDone => {
+                "no call succeeds and changes or finds something; give scenarios records that the tools can act on"
+            }
+            Self::OrderMatters => "a change takes away what a later turn needs; lower --max-turns",
+            Self::TooLong => {
+                "requests need more calls than allowed; raise --max-calls and --max-turn-calls"
+            }
+            Self::Unlinked => {
+                "no turn uses a result of the one before it; leave out --linked-turns, or add tools that need such \
+                 results"
+            }
+            Self::Ambiguous => {
+                "no field tells one record from another in words, so requests cannot name one; give entities a field \
+                 that people name them by"
+            }
+            Self::Template => {
+                "texts differ too little; give more environments or tools, or leave out --terse"
+            }
+            Self::Unsaid => {
+                "texts do not ask for a tool, or lack a value; let each tool's description begin with the verb for what \
+                 it does"
+            }
+            Self::UnknownArgument => {
+                "an argument is in no text and no result; let a lookup return it, or let the user know it"
+            }
+            Self::Leak => {
+                "texts say what has to be found out; let names differ from keys, and let lookups return more than they \
+                 take"
+            }
+            Self::Trivial => {
+                "one call with words of the text is enough; add tools that need keys of other results, or give \
+                 --keep-trivial"
+            }
+            Self::NothingToDo => {
+                "requests change nothing and ask for nothing; add tools that change the state"
+            }
+            Self::Duplicate => {
+                "tasks repeat each other; give scenarios more records, or lower --count"
+            }
+            Self::Impossible => {
+                "the text does not suffice to reach the goal; let lookups return the fields that tell records apart"
+            }
+            Self::Diverged => {
+                "the environment does something else when it is played again; let results depend on its state alone"
+            }
+        }
+    }
 }
 
 /// A reason with its explanation.

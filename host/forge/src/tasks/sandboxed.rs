@@ -27,7 +27,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 
-use super::environment::{Answer, PlayError, TaskEnvironment, TaskSession, whole};
+use self::collections::rows;
+use super::environment::{Answer, PlayError, Rows, TaskEnvironment, TaskSession, whole};
 use super::record::{Arguments, Start};
 use super::replay::answer;
 use super::suite::{Described, Suite, SuiteError};
@@ -181,6 +182,13 @@ impl TaskEnvironment for Sandboxed {
         }
     }
 
+    fn entities<'s>(&self, states: &'s Map<String, Value>, kind: &str) -> Option<Rows<'s>> {
+        let (server, entity) = kind.split_once('.')?;
+        let mut found = Rows::new();
+        rows(states.get(server)?, entity, &mut found);
+        (!found.is_empty()).then_some(found)
+    }
+
     fn check_served(&self) -> Result<(), Unserved> {
         check_served(&self.environments, 0)
     }
@@ -276,6 +284,10 @@ impl TaskEnvironment for Closed {
 
     fn elsewhere(&self, _server: &str, start: &Start, _key: Key) -> Start {
         start.clone()
+    }
+
+    fn entities<'s>(&self, _states: &'s Map<String, Value>, _kind: &str) -> Option<Rows<'s>> {
+        None
     }
 }
 

@@ -12,16 +12,14 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::rejection::Rejection;
+use super::rejection::{Rejection, Stage};
 use crate::lines;
 
 /// A file of a folder of tasks cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The file cannot be read or written.
-    #[error(
-        "{path}: {source}; everything made before is kept, and the same command goes on from there"
-    )]
+    #[error("{path}: {source}{}", outlook(source))]
     Io {
         /// The file.
         path: PathBuf,
@@ -29,7 +27,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// A line is not what this program writes.
-    #[error("{path}, line {line}: {source}; make it anew with --from chains")]
+    #[error("{path}, line {line}: {source}; {}", mend(path))]
     Line {
         /// The file.
         path: PathBuf,
@@ -38,6 +36,34 @@ pub enum FileError {
         /// The reason.
         source: serde_json::Error,
     },
+}
+
+/// What an error of a file means for what was made before. Nothing, if the same command would fail in the same way.
+fn outlook(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::NotFound
+        | io::ErrorKind::PermissionDenied
+        | io::ErrorKind::AlreadyExists
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::IsADirectory
+        | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::InvalidData => "",
+        _ => "; everything made before is kept, and the same command goes on from there",
+    }
+}
+
+/// The way to make a file anew that has a broken line.
+fn mend(path: &Path) -> String {
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    let name = stem.and_then(|stem| stem.split_once('-'));
+    let stage = Stage::ALL
+        .into_iter()
+        .find(|stage| name.is_some_and(|(_, name)| name == stage.as_str()));
+    match stage {
+        Some(stage) => format!("make it anew with --from {}", stage.as_str()),
+        None => "`rlf-host forge tasks` writes it anew".to_owned(),
+    }
 }
 
 impl FileError {
@@ -200,6 +226,31 @@ mod tests {
         std::fs::write(&path, "{\"candidate\":1,\"made\":2}\n\n\n{}\n").unwrap();
         let error = StageFile::<u32>::open(path, &Hashes::default()).unwrap_err();
         assert!(matches!(error, FileError::Line { line: 4, .. }), "{error}");
+    }
+
+    #[test]
+    fn an_error_says_how_to_make_its_file_anew() {
+        for (file, advice) in [
+            ("1-chains.jsonl", "; make it anew with --from chains"),
+            ("3-queries.jsonl", "; make it anew with --from queries"),
+            ("tasks.jsonl", "; `rlf-host forge tasks` writes it anew"),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(file);
+            std::fs::write(&path, "{}\n").unwrap();
+            let error = StageFile::<u32>::open(path, &Hashes::default()).unwrap_err();
+            assert!(error.to_string().ends_with(advice), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_an_error_that_can_pass_says_that_the_command_goes_on() {
+        let goes_on = |kind: io::ErrorKind| {
+            let error = FileError::io(Path::new("a"))(kind.into());
+            error.to_string().contains("goes on from there")
+        };
+        assert!(goes_on(io::ErrorKind::StorageFull) && goes_on(io::ErrorKind::Interrupted));
+        assert!(!goes_on(io::ErrorKind::NotADirectory) && !goes_on(io::ErrorKind::NotFound));
     }
 
     #[test]

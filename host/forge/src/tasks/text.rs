@@ -20,6 +20,7 @@ mod sentences;
 mod tokens;
 mod words;
 
+pub(super) use clause::openings;
 pub use phrase::spoken;
 pub(super) use words::{is_plural, singular};
 pub use words::{noun, spaced};

@@ -322,7 +322,7 @@ fn a_line_that_cannot_be_read_is_an_error_that_names_it() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("3-queries.jsonl, line 1") && error.contains("--from chains"),
+        error.contains("3-queries.jsonl, line 1") && error.contains("--from queries"),
         "{error}"
     );
 }

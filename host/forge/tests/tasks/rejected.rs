@@ -151,7 +151,8 @@ fn words_that_cannot_vary_enough_are_rejected_as_templates_and_what_was_kept_is_
     };
     let tasks = folder.read_tasks().unwrap();
     assert!(kept > 0 && tasks.len() == kept, "{kept}");
-    assert!(error.to_string().contains("as template"), "{error}");
+    let told = "most were rejected as template: texts differ too little";
+    assert!(error.to_string().contains(told), "{error}");
 }
 
 #[test]

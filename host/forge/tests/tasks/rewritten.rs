@@ -250,6 +250,24 @@ async fn words_that_leave_something_out_are_refused() {
 }
 
 #[tokio::test]
+async fn words_with_characters_that_nobody_sees_are_refused() {
+    let grammar = made(&examples(), &options(3)).tasks;
+    for (hidden, code) in [
+        ('\0', "U+0000"),
+        ('\u{7}', "U+0007"),
+        ('\u{200b}', "U+200B"),
+        ('\u{202e}', "U+202E"),
+    ] {
+        let (report, asked) = refused(&grammar, move |messages| {
+            with(messages, |text| format!("Well then:{hidden} {text}"))
+        })
+        .await;
+        assert_eq!(report.refused.get("form"), Some(&3), "{report:?}");
+        assert!(told(&asked).contains(code), "{}", told(&asked));
+    }
+}
+
+#[tokio::test]
 async fn words_that_add_something_are_refused() {
     let grammar = made(&examples(), &options(6)).tasks;
     for (more, kind) in [

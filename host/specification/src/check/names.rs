@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::finding::{Finding, Kind};
 use crate::model::{Binding, Effect, Specification, Type};
-use crate::names::{environment_problem, problem, suggestion};
+use crate::names::{can_be_key, environment_problem, problem, suggestion};
 use crate::state_json::next_name;
 
 pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) {
@@ -31,15 +31,15 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
             fields.add(&field.name, format!("{at}/fields/{number}/name"), findings);
         }
         let prefix = &entity.key.prefix;
-        if prefix.is_empty()
+        if !can_be_key(prefix)
             || prefix.len() > 20
             || prefix.ends_with(|last: char| last.is_ascii_digit())
         {
             findings.push(Finding::new(
                 Kind::BadName,
                 format!("{at}/key/prefix"),
-                format!("`{prefix}` cannot be the prefix of a key"),
-                "use 1 to 20 characters; the last one is no digit",
+                format!("`{}` cannot be the prefix of a key", prefix.escape_debug()),
+                "use 1 to 20 characters that can be seen; the last one is no digit",
             ));
         }
     }

@@ -58,7 +58,10 @@ pub struct Scenario {
 
 /// A number of entities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a count is a number from 0 to 500, or [least, most]"
+)]
 pub enum Count {
     /// This number.
     Exactly(u32),

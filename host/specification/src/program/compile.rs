@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::expression::{Expr, Schema, Scope, Template, Trouble, ValueType};
 use crate::finding::{Finding, Kind};
 use crate::model::{Binding, Each, Effect, Generator, Operation, Specification};
-use crate::names::suggestion;
+use crate::names::{NO_KEY, can_be_key, suggestion};
 use crate::program::{
     Change, CompiledBinding, CompiledEffect, CompiledGenerator, CompiledOperation, Program, Rule,
 };
@@ -383,6 +383,16 @@ impl<'a> Compiler<'a> {
                     Some(key) => Some(self.key(scope, key, entity, true, &key_place)?),
                     None => None,
                 };
+                if let Some(Expr::Literal(Value::Text(text))) = &key
+                    && !can_be_key(text)
+                {
+                    self.findings.push(Finding::new(
+                        Kind::BadEffect,
+                        key_place,
+                        NO_KEY,
+                        "use another text, or leave the key out, so that one is generated",
+                    ));
+                }
                 let given = self.values(scope, entity, &insert.values, place);
                 let mut values = Vec::new();
                 for (position, (name, kind)) in self.schema.entities[entity]

@@ -133,9 +133,35 @@ def _next_key(state, rows, next_name, prefix):
             return prefix + str(number)
 
 
+# The first and last of the characters that show nothing or that reorder text.
+_INVISIBLE = [
+    (0x0, 0x1f),
+    (0x7f, 0x9f),
+    (0xad, 0xad),
+    (0x34f, 0x34f),
+    (0x61c, 0x61c),
+    (0x115f, 0x1160),
+    (0x17b4, 0x17b5),
+    (0x180b, 0x180f),
+    (0x200b, 0x200f),
+    (0x2028, 0x202e),
+    (0x2060, 0x206f),
+    (0x3164, 0x3164),
+    (0xfe00, 0xfe0d),
+    (0xfeff, 0xfeff),
+    (0xffa0, 0xffa0),
+    (0xfff0, 0xfffb),
+    (0x1bca0, 0x1bca3),
+    (0x1d173, 0x1d17a),
+    (0xe0000, 0xe0fff),
+]
+
+
 def _new(rows, key, entity):
     if len(rows) >= 10000:
         raise _fault("a text or list is too large")
+    if not key or any(first <= ord(one) <= last for one in key for first, last in _INVISIBLE):
+        raise ValueError("a key cannot be empty or have invisible characters")
     if key in rows:
         raise _fault(f"there is a {entity} {key} already")
 

@@ -379,3 +379,45 @@ fn json_is_read_like_toml() {
     let error = rlf_specification::read("{\"name\": 1}", Format::Json).unwrap_err();
     assert_eq!((error.place.as_str(), error.line), ("/name", Some(1)));
 }
+
+#[test]
+fn a_number_that_is_not_finite_is_refused_at_its_line() {
+    let line = library()
+        .lines()
+        .position(|line| line.contains("name = \"copies\""));
+    let place = "/entities/0/fields/1/generate/constant".to_owned();
+    for number in ["nan", "inf", "-inf"] {
+        let generator = format!("generate = {{ constant = {number} }}");
+        let found = broken(
+            "generate = { range = { minimum = 1, maximum = 3 } }",
+            &generator,
+        );
+        let expected = (Kind::Unreadable, place.clone(), Some(line.unwrap() + 1));
+        assert_eq!(found, [expected]);
+    }
+}
+
+#[test]
+fn a_count_and_a_file_of_another_form_say_what_they_have_to_be() {
+    let text = library().replacen("counts = { book = 12,", "counts = { book = -1,", 1);
+    let found = check_text(&text, Format::Toml).findings[0].to_string();
+    assert!(
+        found.contains("a number from 0 to 500, or [least, most]"),
+        "{found}"
+    );
+    for text in ["[]", "\n\"Doors\"", "7"] {
+        let finding = rlf_specification::read(text, Format::Json).unwrap_err();
+        assert_eq!((finding.kind, finding.line), (Kind::Unreadable, Some(1)));
+        assert!(finding.message.contains("is an object"), "{finding}");
+    }
+}
+
+#[test]
+fn a_prefix_that_cannot_be_seen_is_refused() {
+    for prefix in ["", "B\\u200b", "\\u202eB", "\\u0000"] {
+        let found = broken("prefix = \"B\"", &format!("prefix = \"{prefix}\""));
+        let (kind, place, _) = &found[0];
+        let expected = (&Kind::BadName, "/entities/0/key/prefix");
+        assert_eq!((kind, place.as_str()), expected, "{prefix}");
+    }
+}

@@ -245,6 +245,8 @@ fn generated_keys_skip_keys_that_exist_in_both_languages() {
             next(),
             // Messages end where texts end, also inside of a character.
             named(&"\u{20ac}".repeat(20_001)),
+            named(""),
+            named("R\u{200b}"),
         ],
     );
     let made = |at: usize| ended[at]["made"].as_str().unwrap();
@@ -256,12 +258,15 @@ fn generated_keys_skip_keys_that_exist_in_both_languages() {
             .contains("there is a room R4 already")
     );
     assert_eq!(ended[10].as_str().unwrap().len(), 65_535);
+    for refused in &ended[11..] {
+        assert!(refused.as_str().unwrap().contains("a key cannot be empty"));
+    }
     // Without a number, the next key is behind all numbers of at most 18 digits.
     let mut without = episode["calls"][9]["state"].clone();
     without.as_object_mut().unwrap().shift_remove("next_room");
     let (more, ended) = calls(&program, &without, &[next()]);
     assert_eq!(ended[0]["made"], "R8");
-    assert_same_in_python(&program, &[episode, more], 12);
+    assert_same_in_python(&program, &[episode, more], 14);
 }
 
 #[test]

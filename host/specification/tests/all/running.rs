@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rlf_random::Key;
 use rlf_specification::model::Size;
-use rlf_specification::{Format, Refusal, check_text, walk};
+use rlf_specification::{Format, Kind, Refusal, check_text, walk};
 use serde_json::{Map, Value, json};
 
 use crate::examples::{all, programs};
@@ -235,4 +235,43 @@ fn a_walk_draws_numbers_below_a_negative_maximum() {
     let operation = &program.specification().operations[0];
     let arguments = walk::arguments(&program, &state, operation, Key::from_value(0));
     assert!(arguments["b"].as_f64().unwrap() <= -5.5);
+}
+
+#[test]
+fn a_new_key_that_is_empty_or_cannot_be_seen_is_refused() {
+    let adding = |key: &str| {
+        let text = format!(
+            r#"
+name = "Labels"
+description = "Labels"
+scenarios = [{{ size = "simple", counts = {{ label = 1 }} }}]
+entities = [{{ name = "label", collection = "labels", description = "A label", key = {{ name = "label_id", prefix = "L" }} }}]
+[[operations]]
+name = "add_label"
+description = "Add a label"
+parameters = [{{ name = "text", type = "text", description = "Its text" }}]
+preconditions = [{{ require = "text.size() < 99", error = "it is too long" }}]
+effects = [{{ insert = {{ entity = "label", key = "{key}", values = {{}} }} }}]
+result = {{ fields = [{{ name = "count", type = "integer", value = "labels.size()" }}] }}
+"#
+        );
+        check_text(&text, Format::Toml)
+    };
+    let program = adding("text").program.unwrap();
+    let mut state = program.open(Size::Simple, 0).unwrap();
+    let before = state.clone();
+    let mut add = |text: &str| {
+        let arguments = json!({ "text": text });
+        program.call(&mut state, "add_label", arguments.as_object().unwrap())
+    };
+    for text in ["", "\u{200b}", "a\0", "\u{202e}a"] {
+        let why = "a key cannot be empty or have invisible characters";
+        assert_eq!(add(text), Err(Refusal::Refused(why.to_owned())));
+    }
+    assert_eq!(add("a"), Ok(json!({ "count": 2 })));
+    assert_ne!(state, before);
+
+    let finding = &adding("''").findings[0];
+    assert_eq!(finding.kind, Kind::BadEffect);
+    assert_eq!(finding.place, "/operations/0/effects/0/insert/key");
 }

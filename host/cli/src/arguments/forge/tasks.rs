@@ -27,7 +27,7 @@ pub(crate) enum TaskFormat {
 pub(crate) struct RowOptions {
     /// Name of the environment in the configuration that reads the rows: [plugins.NAME] (default: servers; `forge
     /// export` takes that of `forge tasks`)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = plugin_name)]
     environment: Option<String>,
     /// Share of the training environments whose tasks go to practice.jsonl instead of train.jsonl. RL can then practise
     /// in environments without demonstrations (default: 0; `forge export` takes that of `forge tasks`)
@@ -202,6 +202,15 @@ pub(crate) enum TaskStage {
     Replays,
     /// The words that a language model writes
     Texts,
+}
+
+/// Reads the name of a plugin in a configuration.
+fn plugin_name(text: &str) -> Result<String, String> {
+    if rlf_plugins::manifest::is_valid_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("no plugin can have this name; use 1 to 64 of `a-z A-Z 0-9 _ -`".to_owned())
+    }
 }
 
 /// Parses a share that is taken twice, for validation and for the test split. Some must be left for training.

@@ -42,6 +42,11 @@ pub(super) fn run(
     if let Some(first) = named.clone().next()
         && named.all(|name| environments.plugin(name).is_err())
     {
+        if import.config.is_none() && registry.problem_of(first).is_none() {
+            bail!(
+                "there is no environment `{first}`; name the configuration that has the environment with --config"
+            );
+        }
         environments.plugin(first)?;
     }
     let (all, mut played) = (tasks.len(), 0);
@@ -82,9 +87,12 @@ pub(super) fn run(
         "the machine was too busy for some of the calls, so it is not known which rows are right; run the same command \
          again when less else runs"
     );
+    let verdict = match wrong.len() {
+        0 => "all are right".to_owned(),
+        wrong => format!("{wrong} of all are wrong"),
+    };
     let mut lines = vec![format!(
-        "{played} of {all} tasks have gold calls; {} of all cannot be right",
-        wrong.len()
+        "gold calls of {played} of {all} tasks were made; {verdict}"
     )];
     let findings = [
         (

@@ -6,8 +6,9 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use console::style;
+use rlf_files::{FolderLock, LOCK_FILE, LockError};
 use rlf_forge::compose::figures::{Figures, Spread, figures};
 use rlf_forge::compose::{Composed, Rejected, Vocabulary, compose_with};
 use serde_json::{Value, json};
@@ -28,14 +29,15 @@ pub(super) fn run(
 ) -> anyhow::Result<ExitCode> {
     fs::create_dir_all(output)
         .with_context(|| format!("cannot make the folder {}", output.display()))?;
-    let mut record = Record::open(output.join(RECORD), seed)?;
+    let _lock = lock(output)?;
+    let mut record = Record::open(output.join(RECORD), seed, vocabulary)?;
     let bar = progress_bar(count);
     let mut kept = 0;
     let composition = compose_with(seed, count, vocabulary, |environment| {
         bar.inc(1);
         bar.set_message(environment.specification.name.clone());
         kept += usize::from(!write(environment, output, seed)?);
-        record.add(composed_line(environment, seed))
+        record.add(composed_line(environment, seed, vocabulary))
     });
     bar.finish_and_clear();
     let composition = composition?;
@@ -63,6 +65,20 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Takes the exclusive right to compose environments in a folder.
+fn lock(folder: &Path) -> anyhow::Result<FolderLock> {
+    FolderLock::take(folder).map_err(|error| match error {
+        LockError::Held { .. } => anyhow!(
+            "another process makes environments in {}; wait for its end, or name another folder with --output",
+            folder.display()
+        ),
+        LockError::Io(error) => {
+            let file = folder.join(LOCK_FILE);
+            anyhow::Error::new(error).context(format!("cannot write {}", file.display()))
+        }
+    })
+}
+
 /// The record of a folder: a line for each environment that any run with this seed made there, and for each candidate
 /// that it rejected.
 struct Record {
@@ -71,8 +87,9 @@ struct Record {
 }
 
 impl Record {
-    /// Reads a record. Refuses one of another seed, because its environments would be mixed with those of this one.
-    fn open(path: PathBuf, seed: u64) -> anyhow::Result<Self> {
+    /// Reads a record. Refuses one of another seed or of other words, because its environments would be mixed with
+    /// those of this one. A line without words is of an earlier version, and fits any.
+    fn open(path: PathBuf, seed: u64, vocabulary: Vocabulary) -> anyhow::Result<Self> {
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             read => read.with_context(|| format!("cannot read {}", path.display()))?,
@@ -87,6 +104,15 @@ impl Record {
         if let Some(other) = other.filter(|other| *other != seed) {
             bail!(
                 "{} is of --seed {other}; name another folder with --output for seed {seed}, or move this one away",
+                path.display()
+            );
+        }
+        let words = json!(vocabulary);
+        let mut others = lines.iter().filter_map(|line| line.get("words"));
+        if let Some(other) = others.find(|other| **other != words) {
+            let (other, words) = (word(other), word(&words));
+            bail!(
+                "{} is of --words {other}; name another folder with --output for words {words}, or move this one away",
                 path.display()
             );
         }
@@ -155,13 +181,19 @@ fn write(environment: &Composed, output: &Path, seed: u64) -> anyhow::Result<boo
     Ok(true)
 }
 
-fn composed_line(environment: &Composed, seed: u64) -> Value {
+fn composed_line(environment: &Composed, seed: u64, vocabulary: Vocabulary) -> Value {
     let specification = &environment.specification;
     json!({
-        "made": specification.name, "seed": seed, "domain": environment.domain, "archetypes": environment.archetypes,
+        "made": specification.name, "seed": seed, "words": vocabulary, "domain": environment.domain,
+        "archetypes": environment.archetypes,
         "entities": specification.entities.len(), "tools": specification.operations.len(),
         "structure": environment.structure.hash, "description": specification.description,
     })
+}
+
+/// A word of a record, as the command line has it.
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 fn rejected_line(candidate: &Rejected) -> Value {
@@ -230,7 +262,8 @@ mod tests {
         let path = folder.path().join(RECORD);
         let made = |name: &str| json!({"made": name, "seed": 3, "domain": "travel"});
         let rejected = |candidate: u64| json!({"rejected": "Ferry", "candidate": candidate});
-        let mut first = Record::open(path.clone(), 3).unwrap();
+        let open = |seed| Record::open(path.clone(), seed, Vocabulary::Real);
+        let mut first = open(3).unwrap();
         for line in [made("Ferry"), rejected(0), made("Hotel")] {
             first.add(line).unwrap();
         }
@@ -238,7 +271,7 @@ mod tests {
         let cut = [&fs::read(&path).unwrap(), &b"{\"made\":\"Caf\xc3"[..]].concat();
         fs::write(&path, cut).unwrap();
         // A smaller run only makes the first environment, and rejects another candidate.
-        let mut second = Record::open(path.clone(), 3).unwrap();
+        let mut second = open(3).unwrap();
         for line in [made("Ferry"), rejected(1)] {
             second.add(line).unwrap();
         }
@@ -246,7 +279,40 @@ mod tests {
         let expected = [made("Ferry"), made("Hotel"), rejected(0), rejected(1)];
         let expected = expected.map(|line| format!("{line}\n")).concat();
         assert_eq!(fs::read_to_string(&path).unwrap(), expected);
-        let refused = Record::open(path, 4).err().expect("it has another seed");
+        let refused = open(4).err().expect("it has another seed");
         assert!(refused.to_string().contains("--seed 3"), "{refused}");
+    }
+
+    #[test]
+    fn environments_of_other_words_are_not_mixed_with_those_of_a_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(RECORD);
+        let open = |vocabulary| Record::open(path.clone(), 3, vocabulary);
+        // An earlier version kept no words.
+        let old = json!({"made": "Ferry", "seed": 3});
+        fs::write(&path, format!("{old}\n")).unwrap();
+        let mut record = open(Vocabulary::Invented).unwrap();
+        let new = json!({"made": "Hotel", "seed": 3, "words": Vocabulary::Invented});
+        record.add(new).unwrap();
+        assert!(open(Vocabulary::Invented).is_ok());
+        let Err(refused) = open(Vocabulary::Real) else {
+            panic!("a folder with two vocabularies");
+        };
+        assert!(
+            refused.to_string().contains("--words invented"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn a_folder_is_composed_into_by_one_process_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = lock(folder.path()).unwrap();
+        let Err(refused) = lock(folder.path()) else {
+            panic!("two processes compose in one folder");
+        };
+        assert!(refused.to_string().contains("another process"), "{refused}");
+        drop(held);
+        assert!(lock(folder.path()).is_ok());
     }
 }

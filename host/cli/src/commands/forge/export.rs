@@ -8,6 +8,7 @@ use rlf_forge::tasks::output::{self, Format, Naming, Practised, RowSettings, Wri
 use rlf_forge::tasks::{Folder, Suite, TaskRecord};
 use serde_json::json;
 
+use super::counted::counted;
 use super::suite::from_folder;
 use crate::arguments::{RowOptions, TaskFormat};
 
@@ -70,6 +71,6 @@ pub(super) fn write(
 /// Prints the files.
 pub(super) fn show(written: &[Written]) {
     for file in written {
-        say!("{}: {} rows", file.path.display(), file.rows);
+        say!("{}: {}", file.path.display(), counted(file.rows, "row"));
     }
 }

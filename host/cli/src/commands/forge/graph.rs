@@ -11,7 +11,9 @@ use rlf_forge::sampling::{SamplingOptions, Strategy, sample};
 use rlf_specification::{Format, Specification, check};
 use serde::Serialize;
 
+use super::counted::counted;
 use crate::arguments::{ForgeGraph, GroupOptions};
+use crate::commands::env::{is_python, is_specification};
 use crate::commands::specification::expanded;
 use crate::display::printable;
 use crate::warning::warn;
@@ -33,6 +35,7 @@ struct Chains {
 }
 
 pub(super) fn run(options: &ForgeGraph, forge: &GroupOptions) -> anyhow::Result<ExitCode> {
+    refuse_python(&options.files)?;
     let specifications = expanded(&options.files)?
         .iter()
         .map(|file| specification(file))
@@ -67,6 +70,25 @@ pub(super) fn run(options: &ForgeGraph, forge: &GroupOptions) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
+/// Refuses environments in Python: only specifications declare entities and results.
+fn refuse_python(paths: &[PathBuf]) -> anyhow::Result<()> {
+    for path in paths {
+        if !is_python(path) || is_specification(path) {
+            continue;
+        }
+        let what = if path.is_dir() {
+            "has no specifications, only environments in Python"
+        } else {
+            "is an environment in Python"
+        };
+        bail!(
+            "{} {what}; `rlf-host forge graph` takes specifications only, which end in .toml or .json",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
 /// Reads a specification. Errors of the checks are only counted, because a graph can be drawn anyway.
 fn specification(file: &Path) -> anyhow::Result<Specification> {
     let Some(format) = Format::from_path(file) else {
@@ -85,8 +107,9 @@ fn specification(file: &Path) -> anyhow::Result<Specification> {
         .count();
     if errors > 0 {
         warn(&format!(
-            "{} has {errors} errors; `rlf-host forge env verify {}` shows them",
+            "{} has {}; `rlf-host forge env verify {}` shows them",
             file.display(),
+            counted(errors, "error"),
             file.display()
         ));
     }
@@ -124,22 +147,24 @@ fn show(graph: &ToolGraph, chains: Option<Chains>, output: Option<&PathBuf>) {
     let counts = graph.counts();
     let (similarity, threshold) = graph.similarity();
     say!(
-        "{} tools of {} server{}, {} inputs, {} outputs",
-        counts.tools,
-        counts.servers,
-        if counts.servers == 1 { "" } else { "s" },
-        counts.inputs,
-        counts.outputs
+        "{} of {}, {}, {}",
+        counted(counts.tools, "tool"),
+        counted(counts.servers, "server"),
+        counted(counts.inputs, "input"),
+        counted(counts.outputs, "output")
     );
+    let from_user = counts.from_user_declared + counts.from_user_by_rule;
     say!(
-        "{} inputs come from the user: {} as declared, {} by rule",
-        counts.from_user_declared + counts.from_user_by_rule,
+        "{} {} from the user: {} as declared, {} by rule",
+        counted(from_user, "input"),
+        if from_user == 1 { "comes" } else { "come" },
         counts.from_user_declared,
         counts.from_user_by_rule
     );
     say!(
-        "{} edges from outputs to inputs: {} by key, {} by the same values, {} by {similarity} (at least {threshold}); {} between tools",
-        counts.links(),
+        "{} from outputs to inputs: {} by key, {} by the same values, {} by {similarity} (at least {threshold}); {} between \
+         tools",
+        counted(counts.links(), "edge"),
         counts.by_key,
         counts.by_type,
         counts.by_similarity,
@@ -155,8 +180,8 @@ fn show(graph: &ToolGraph, chains: Option<Chains>, output: Option<&PathBuf>) {
     if let Some(chains) = chains {
         let percent = |count: u64| 100.0 * count as f64 / chains.sampled as f64;
         say!(
-            "{} chains each: {:.1} % of the topology-aware ones are valid, {:.1} % of the random walks",
-            chains.sampled,
+            "{} each: {:.1} % of the topology-aware ones are valid, {:.1} % of the random walks",
+            counted(chains.sampled as usize, "chain"),
             percent(chains.valid_topology),
             percent(chains.valid_random_walk)
         );

@@ -2,7 +2,7 @@
 
 mod shown;
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
@@ -44,6 +44,8 @@ pub(super) fn run(new: &ForgeNew, options: &GroupOptions) -> anyhow::Result<Exit
         rounds: new.rounds,
         thoroughness: Thoroughness::for_seed(new.seed),
     };
+    let work = new.work.clone().unwrap_or_else(|| beside(&new.output));
+    apart(&work, &new.output)?;
     let price = price(&new.model.endpoint);
     let prompts = Prompts::load(PROMPTS, new.model.endpoint.prompts.as_deref())?;
     let (estimated, first) =
@@ -62,7 +64,6 @@ pub(super) fn run(new: &ForgeNew, options: &GroupOptions) -> anyhow::Result<Exit
         shown::estimate(&estimated, price);
     }
     let shown = Shown::new(options.json);
-    let work = new.work.clone().unwrap_or_else(|| beside(&new.output));
     let answers = request.answers(&work);
     let asker = asker(&new.model, &endpoint, &answers, new.seed, &shown);
     let writer = Writer {
@@ -96,6 +97,37 @@ fn beside(output: &Path) -> PathBuf {
     let mut name = whole.file_name().unwrap_or_default().to_owned();
     name.push("-work");
     whole.with_file_name(name)
+}
+
+/// Refuses a folder of the work that is the folder of environments or inside it. Its files would be taken for
+/// environments.
+fn apart(work: &Path, output: &Path) -> anyhow::Result<()> {
+    if resolved(work)?.starts_with(resolved(output)?) {
+        bail!(
+            "--work {} is in --output {}, where its files would be taken for environments; name a folder outside of it",
+            work.display(),
+            output.display()
+        );
+    }
+    Ok(())
+}
+
+/// The whole path of a folder that need not exist, without links, `.` and `..`.
+fn resolved(folder: &Path) -> anyhow::Result<PathBuf> {
+    let cannot = || format!("cannot resolve {}", folder.display());
+    let whole = std::path::absolute(folder).with_context(cannot)?;
+    let mut path = PathBuf::new();
+    for part in whole.components() {
+        if part == Component::ParentDir {
+            path.pop();
+        } else {
+            path.push(part);
+        }
+        if let Ok(real) = path.canonicalize() {
+            path = real;
+        }
+    }
+    Ok(path)
 }
 
 fn exit(written: &Written) -> ExitCode {
@@ -211,6 +243,26 @@ fn not_opened(error: &anyhow::Error) -> NotOpened {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_work_is_outside_of_the_folder_of_environments() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        let output = place("environments");
+        for work in [
+            "environments",
+            "environments/work",
+            "x/../environments/y",
+            "environments/.",
+        ] {
+            let refused = apart(&place(work), &output).unwrap_err().to_string();
+            assert!(refused.contains("outside"), "{refused}");
+        }
+        for work in ["environments-work", "work", "environments/../work"] {
+            apart(&place(work), &output).unwrap();
+        }
+        assert!(apart(&beside(&output), &output).is_ok());
+    }
 
     #[test]
     fn only_what_the_code_of_a_candidate_does_is_its_fault() {

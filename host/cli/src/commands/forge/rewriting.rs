@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
+use anyhow::bail;
 use console::style;
 use indicatif::{ProgressBar, ProgressStyle};
 use rlf_endpoint::{Endpoint, Price};
@@ -47,6 +48,9 @@ impl Rewriting {
             None => is_named(&command.writer, operator),
         };
         if !writes {
+            if command.words.is_none() && !command.restart && !command.dry_run {
+                keep_texts(command)?;
+            }
             return Ok(None);
         }
         let limits = (MAX_ANSWER_TOKENS, TIMEOUT);
@@ -185,6 +189,20 @@ impl Rewriting {
             ));
         }
     }
+}
+
+/// Refuses to write the words of the grammar over those of a model without being told to.
+fn keep_texts(command: &ForgeTasks) -> anyhow::Result<()> {
+    let texts = Folder::new(&command.output).stage(Stage::Texts);
+    let has_texts = std::fs::metadata(&texts).is_ok_and(|file| file.len() > 0);
+    if has_texts {
+        bail!(
+            "{} has the words of a model, and no model is named now; name it again with --url and --model, or give \
+             --words grammar to have the words of the grammar instead",
+            texts.display()
+        );
+    }
+    Ok(())
 }
 
 /// Shows the progress of rewriting on a terminal.

@@ -16,8 +16,9 @@ use serde_json::json;
 
 use self::shown::Display;
 use super::asking::{self, Shown, TIMEOUT, asker, endpoint, price};
+use super::counted::counted;
 use super::interpreter::python;
-use super::prompts;
+use super::{interrupt, prompts};
 use crate::arguments::{ForgeRows, GroupOptions};
 use crate::display::printable;
 use crate::operator::Operator;
@@ -49,6 +50,10 @@ pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<Exit
         };
     }
     let output = rows.output.as_deref().context("--output is missing")?;
+    interrupt::watch(match stage {
+        None => "the same command continues",
+        Some(_) => "the same command makes the stage again",
+    })?;
     let operator = Operator::load(forge.config.as_deref())?;
     let executes = stage.is_none_or(|stage| stage == Stage::Verify);
     let load = || python(&forge.plugins.plugins, &operator);
@@ -94,7 +99,12 @@ pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<Exit
         let (spent, answers) = (asking::spent(&spent, price), answers.display());
         say!("asked: {spent}; the answers are in {answers}");
     }
-    if !executes {
+    if let Some(stage) = stage.filter(|_| !executes) {
+        if !forge.json {
+            say!(
+                "the stages after {stage} are older now; the same command without --stage makes them again"
+            );
+        }
         return Ok(ExitCode::SUCCESS);
     }
     if forge.json {
@@ -121,12 +131,14 @@ pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<Exit
         );
     }
     if rows.facts.is_some() && figures.rows < options.count {
+        let missing = options.count - figures.rows;
         warn(&format!(
-            "{} of {} rows are missing: the facts give no more; {} says why the others were rejected",
-            options.count - figures.rows,
-            options.count,
+            "{missing} of {} {} missing: the facts give no more; {} says why the others were rejected",
+            counted(options.count, "row"),
+            if missing == 1 { "is" } else { "are" },
             output.join("rejected.jsonl").display()
         ));
+        return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use console::style;
-use rlf_forge::tasks::{Folder, Made, Statistics};
+use rlf_forge::tasks::{Folder, Made, Rejected, Statistics, TaskRecord};
 
+use super::counted::counted;
 use super::suite::from_folder;
 
 pub(super) fn run(folder: &Path, html: Option<&Path>, as_json: bool) -> anyhow::Result<ExitCode> {
@@ -15,14 +16,10 @@ pub(super) fn run(folder: &Path, html: Option<&Path>, as_json: bool) -> anyhow::
     let suite = from_folder(&folder)?;
     let unfinished = "`rlf-host forge tasks` has not finished this folder";
     let tasks = folder.read_tasks().context(unfinished)?;
-    let made = Made {
-        candidates: tasks.last().map_or(0, |task| task.candidate + 1),
-        tasks,
-        rejected: folder.read_rejected().context(unfinished)?,
-    };
+    let made = made(tasks, folder.read_rejected().context(unfinished)?);
     let statistics = Statistics::new(&suite, &made);
     if let Some(html) = html {
-        let title = format!("Tasks of {}", folder.path().display());
+        let title = format!("Tasks in the folder {}", folder.path().display());
         rlf_files::write(html, statistics.to_html(&title).as_bytes())
             .with_context(|| format!("cannot write {}", html.display()))?;
     }
@@ -37,19 +34,48 @@ pub(super) fn run(folder: &Path, html: Option<&Path>, as_json: bool) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
+/// What a run made. Each of its candidates became a task or was rejected.
+fn made(tasks: Vec<TaskRecord>, rejected: Vec<Rejected>) -> Made {
+    Made {
+        candidates: (tasks.len() + rejected.len()) as u64,
+        tasks,
+        rejected,
+    }
+}
+
 /// Prints the counts.
 pub(super) fn show(counts: &Statistics) {
     say!(
-        "{} {} tasks, {} turns, {} calls; {} of {} environments, {} of {} tools",
+        "{} {}, {}, {}; {} of {}, {} of {}",
         style("tasks").bold(),
-        counts.tasks,
-        counts.turns,
-        counts.calls,
+        counted(counts.tasks, "task"),
+        counted(counts.turns, "turn"),
+        counted(counts.calls, "call"),
         counts.environments_used,
-        counts.environments,
+        counted(counts.environments, "environment"),
         counts.tools_used,
-        counts.tools
+        counted(counts.tools, "tool")
     );
+    if counts.tasks > 0 {
+        of_tasks(counts);
+    }
+    let rejected: usize = counts.rejected.values().flat_map(BTreeMap::values).sum();
+    say!(
+        "rejected: {rejected} of {} candidates ({:.1} %)",
+        counts.candidates,
+        100.0 * rejected as f64 / counts.candidates.max(1) as f64
+    );
+    for (stage, reasons) in &counts.rejected {
+        let reasons: BTreeMap<&str, usize> = reasons
+            .iter()
+            .map(|(reason, count)| (reason.as_str(), *count))
+            .collect();
+        line(&format!("  {}", stage.as_str()), &reasons);
+    }
+}
+
+/// Prints the counts of the tasks, of which there is at least one.
+fn of_tasks(counts: &Statistics) {
     line("split", &counts.by_split);
     line("unseen in training", &counts.by_unseen);
     line("domain", &counts.by_domain);
@@ -71,19 +97,6 @@ pub(super) fn show(counts: &Statistics) {
             100.0 * share
         );
     }
-    let rejected: usize = counts.rejected.values().flat_map(BTreeMap::values).sum();
-    say!(
-        "rejected: {rejected} of {} candidates ({:.1} %)",
-        counts.candidates,
-        100.0 * rejected as f64 / counts.candidates.max(1) as f64
-    );
-    for (stage, reasons) in &counts.rejected {
-        let reasons: BTreeMap<&str, usize> = reasons
-            .iter()
-            .map(|(reason, count)| (reason.as_str(), *count))
-            .collect();
-        line(&format!("  {}", stage.as_str()), &reasons);
-    }
 }
 
 fn line<K: std::fmt::Display>(name: &str, counts: &BTreeMap<K, usize>) {
@@ -92,4 +105,25 @@ fn line<K: std::fmt::Display>(name: &str, counts: &BTreeMap<K, usize>) {
         .map(|(key, count)| format!("{key} {count}"))
         .collect();
     say!("{name}: {}", counts.join(", "));
+}
+
+#[cfg(test)]
+mod tests {
+    use rlf_forge::tasks::{Reason, Stage};
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_kept_nothing_had_as_many_candidates_as_it_rejected() {
+        let rejected = |candidate| Rejected {
+            candidate,
+            stage: Stage::Chains,
+            reason: Reason::InvalidChain,
+            detail: "it has no source".to_owned(),
+        };
+        assert_eq!(
+            made(Vec::new(), vec![rejected(0), rejected(1)]).candidates,
+            2
+        );
+    }
 }

@@ -22,9 +22,10 @@ use rlf_forge::tasks::{
 };
 use serde_json::json;
 
+use super::counted::counted;
 use super::rewriting::Rewriting;
 use super::suite::{Read, keep, read};
-use super::{export, stats};
+use super::{export, interrupt, stats};
 use crate::arguments::{ChainSampling, ForgeTasks, GroupOptions, PluginBindings, TaskStage};
 use crate::commands::env::find;
 use crate::operator::Operator;
@@ -41,6 +42,7 @@ pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<
     let folder = Folder::new(&command.output);
     if !command.dry_run {
         refuse_own_copies(&folder, &command.environments)?;
+        interrupt::watch(continues(command))?;
     }
     let before = (!command.restart).then_some(&folder);
     let read = read(forge, &command.environments, before)?;
@@ -122,10 +124,10 @@ pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<
     if let Some(error) = fruitless {
         return Err(error).with_context(|| {
             format!(
-                "--count {} was not reached; {} tasks were written to {}",
+                "--count {} was not reached; {} has {}",
                 options.count,
-                made.tasks.len(),
-                folder.tasks().display()
+                folder.tasks().display(),
+                counted(made.tasks.len(), "task")
             )
         });
     }
@@ -135,6 +137,16 @@ pub(super) fn run(forge: &GroupOptions, command: &ForgeTasks) -> anyhow::Result<
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Says how to continue a run that was stopped. Some options would delete what it has made.
+fn continues(command: &ForgeTasks) -> &'static str {
+    match (command.restart, command.from) {
+        (false, None) => "the same command continues",
+        (true, None) => "the same command without --restart continues",
+        (false, Some(_)) => "the same command without --from continues",
+        (true, Some(_)) => "the same command without --restart and --from continues",
+    }
 }
 
 /// The tasks that a run wrote, and the candidates that it rejected.
@@ -393,6 +405,9 @@ fn report(
     export::show(written);
     if let Some((rewriting, report)) = reworded {
         rewriting.show(report);
+    }
+    if made.tasks.is_empty() {
+        return Ok(());
     }
     say!(
         "{:.1} s, {each:.0} tasks/s; {}{}",

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use self::specified::{Playable, Player, Prepared};
 use self::verdict::{Verdict, Verdicts};
+use super::interrupt;
 use crate::arguments::{ForgeVerify, GroupOptions, PluginBindings};
 use crate::commands::env::{Found, find, is_python, is_specification};
 use crate::commands::specification::in_folder;
@@ -28,6 +29,9 @@ pub(super) fn run(options: &GroupOptions, settings: &ForgeVerify) -> anyhow::Res
         "--record keeps what was played, and --no-play plays nothing; leave one of them out"
     );
     let added = &options.plugins.plugins;
+    if settings.record.is_some() {
+        interrupt::watch("the same command continues")?;
+    }
     let mut record = settings.record.as_deref().map(Record::open).transpose()?;
     let component = record.as_ref().map(|_| specified::component(added));
     let component = component.transpose()?;
@@ -97,6 +101,10 @@ fn other(
     file: &Path,
 ) -> anyhow::Result<Verdict> {
     if settings.no_play {
+        let is_path = file.components().count() > 1 || file.extension().is_some();
+        if is_path && !file.exists() {
+            bail!("there is no file or folder {}", file.display());
+        }
         bail!(
             "only specifications can be verified without playing them; leave out --no-play to verify {}",
             file.display()

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::graph::ValueType;
+use crate::graph::{Tool, ValueType};
 use crate::tasks::make::items;
 use crate::tasks::record::TaskRecord;
 use crate::tasks::rejection::{Reason, Rejection};
 use crate::tasks::request::Mention;
 use crate::tasks::suite::Suite;
-use crate::tasks::text::spoken;
+use crate::tasks::text::{openings, spoken};
 
 /// True if a text contains a value, as a word or words of its own.
 pub(in crate::tasks) fn says(text: &str, value: &Value) -> bool {
@@ -46,6 +46,15 @@ pub(in crate::tasks) fn says(text: &str, value: &Value) -> bool {
 /// Checks that every request, and every value of it, is in the text of its turn.
 pub(super) fn everything(suite: &Suite, task: &TaskRecord) -> Result<(), Rejection> {
     for (number, turn) in task.turns.iter().enumerate() {
+        let text: Vec<String> = words(&turn.query).collect();
+        let requested = turn.requests.iter();
+        let requested = requested.filter_map(|request| suite.tool(&request.tool));
+        let all: Vec<Vec<Vec<String>>> = requested
+            .map(phrases)
+            .filter(|phrases| !phrases.is_empty())
+            .collect();
+        // One verb does not ask for two things.
+        let has_all_verbs = places(&text, &all.concat()) >= all.len();
         for request in &turn.requests {
             let values = request.arguments.values().flat_map(Mention::values);
             if let Some(missing) = values.into_iter().find(|value| !says(&turn.query, value)) {
@@ -56,13 +65,14 @@ pub(super) fn everything(suite: &Suite, task: &TaskRecord) -> Result<(), Rejecti
                 );
                 return Err(Rejection::new(Reason::Unsaid, detail));
             }
-            let description = suite
-                .tool(&request.tool)
-                .map_or("", |tool| &tool.description);
-            let mut telling = telling(description).peekable();
-            if telling.peek().is_some()
-                && !telling.any(|word| words(&turn.query).any(|one| one == word))
-            {
+            let Some(tool) = suite.tool(&request.tool) else {
+                continue;
+            };
+            let mut telling = telling(&tool.description).peekable();
+            let is_said = telling.peek().is_none()
+                || telling.any(|word| text.contains(&word))
+                || (has_all_verbs && places(&text, &phrases(tool)) > 0);
+            if !is_said {
                 let detail = format!(
                     "turn {}: the text does not ask for {}",
                     number + 1,
@@ -76,18 +86,37 @@ pub(super) fn everything(suite: &Suite, task: &TaskRecord) -> Result<(), Rejecti
 }
 
 /// Minimum number of letters of a word that can tell what a description asks for.
-const TELLING: usize = 4;
+const TELLING: usize = 3;
 /// Words of so many letters that tell nothing: they are in texts of every kind.
-const STOP_WORDS: [&str; 37] = [
-    "about", "also", "been", "does", "each", "from", "given", "have", "into", "more", "most",
-    "only", "onto", "other", "some", "such", "than", "that", "their", "them", "then", "there",
-    "these", "they", "this", "those", "were", "what", "when", "where", "which", "whose", "will",
-    "with", "within", "without", "your",
+const STOP_WORDS: [&str; 67] = [
+    "about", "all", "also", "and", "any", "are", "been", "but", "can", "did", "does", "each",
+    "for", "from", "given", "had", "has", "have", "her", "him", "his", "how", "into", "its", "may",
+    "more", "most", "nor", "not", "now", "one", "only", "onto", "other", "our", "per", "she",
+    "some", "such", "than", "that", "the", "their", "them", "then", "there", "these", "they",
+    "this", "those", "too", "was", "were", "what", "when", "where", "which", "who", "whose", "why",
+    "will", "with", "within", "without", "yet", "you", "your",
 ];
 
 /// The words of a description that can tell what it asks for.
 fn telling(description: &str) -> impl Iterator<Item = String> {
     words(description).filter(|word| word.len() >= TELLING && !STOP_WORDS.contains(&word.as_str()))
+}
+
+/// The phrases that a clause for a tool can begin with, each as its words. A phrase of stop words alone is left out.
+fn phrases(tool: &Tool) -> Vec<Vec<String>> {
+    let phrases = openings(tool).into_iter();
+    let phrases = phrases.map(|phrase| words(&phrase).collect::<Vec<String>>());
+    let tells = |word: &String| !STOP_WORDS.contains(&word.as_str());
+    phrases.filter(|phrase| phrase.iter().any(tells)).collect()
+}
+
+/// Number of places of a text at which one of the phrases begins.
+fn places(text: &[String], phrases: &[Vec<String>]) -> usize {
+    let begins = |at: &usize| {
+        let rest = &text[*at..];
+        phrases.iter().any(|phrase| rest.starts_with(phrase))
+    };
+    (0..text.len()).filter(begins).count()
 }
 
 fn words(text: &str) -> impl Iterator<Item = String> {
@@ -140,13 +169,36 @@ pub(super) fn nothing_more(suite: &Suite, task: &TaskRecord) -> Result<(), Rejec
 mod tests {
     use serde_json::json;
 
-    use super::{says, telling};
+    use super::{phrases, places, says, telling, words};
+    use crate::graph::Tool;
 
     #[test]
     fn words_of_every_text_do_not_tell_what_is_asked_for() {
         let found: Vec<String> =
             telling("Lend a book with the number that is from a shelf").collect();
         assert_eq!(found, ["lend", "book", "number", "shelf"]);
+        let found: Vec<String> = telling("Pay the fee for all who had one").collect();
+        assert_eq!(found, ["pay", "fee"]);
+    }
+
+    #[test]
+    fn a_verb_that_says_the_same_as_that_of_the_description_is_a_request() {
+        let tool = Tool {
+            server: "Library".into(),
+            name: "list_loans".into(),
+            description: "List what a member has out.".into(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        };
+        let phrases = phrases(&tool);
+        for (text, expected) in [
+            ("Kindly tell me about what Ada has.", 1),
+            ("Show me what Ada has, and give me what Bo has.", 2),
+            ("Tell me when you give it back to me.", 0),
+        ] {
+            let text: Vec<String> = words(text).collect();
+            assert_eq!(places(&text, &phrases), expected, "{text:?}");
+        }
     }
 
     #[test]

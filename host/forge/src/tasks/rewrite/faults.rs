@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use rlf_specification::is_invisible;
 use serde_json::Value;
 
 use super::solver::Unsolved;
@@ -132,7 +133,7 @@ pub(super) fn faults(grammar: &TaskRecord, task: &TaskRecord) -> Vec<Fault> {
     all
 }
 
-/// Finds words that are empty or far too long.
+/// Finds words that are empty or far too long, and characters that nobody sees and that the grammar did not write.
 fn shape(number: usize, old: &Turn, turn: &Turn, all: &mut Vec<Fault>) {
     let most = ANY_LENGTH.max(MAX_LENGTH * old.query.chars().count());
     let length = turn.query.chars().count();
@@ -140,6 +141,13 @@ fn shape(number: usize, old: &Turn, turn: &Turn, all: &mut Vec<Fault>) {
         all.push(Fault::new("form", number, "there are no words"));
     } else if length > most {
         let what = format!("{length} characters are too many; write {most} at most");
+        all.push(Fault::new("form", number, &what));
+    }
+    let mut letters = turn.query.chars();
+    let hidden = letters.find(|one| is_invisible(*one) && !old.query.contains(*one));
+    if let Some(hidden) = hidden {
+        let code = u32::from(hidden);
+        let what = format!("the words have the invisible character U+{code:04X}; leave it out");
         all.push(Fault::new("form", number, &what));
     }
 }

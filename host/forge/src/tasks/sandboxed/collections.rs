@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::graph::KEY_WORDS;
+use crate::tasks::environment::Rows;
 use crate::tasks::text::{is_plural, singular, spaced};
 
 /// The keys of the entities in states, and the texts of their fields.
@@ -34,10 +35,7 @@ impl Collections {
         match value {
             Value::String(text) => self.text(name, text),
             Value::Object(entries) => {
-                let is_collection = !entries.is_empty()
-                    && entries.values().all(Value::is_object)
-                    && (is_plural(name) || entries.keys().all(|key| is_opaque(key)));
-                if is_collection {
+                if is_collection(name, entries) {
                     for key in entries.keys() {
                         self.text(name, key);
                         self.key(&singular(name), key);
@@ -50,17 +48,7 @@ impl Collections {
                     if let Value::String(text) = item {
                         self.text(name, text);
                     }
-                    let fields = item.as_object().into_iter().flatten();
-                    let own = fields
-                        .filter_map(|(field, value)| Some((field, value.as_str()?)))
-                        .find(|(field, _)| is_key_name(field));
-                    if let Some((field, key)) = own {
-                        let named = without_key_word(field);
-                        let entity = if named.is_empty() {
-                            singular(name)
-                        } else {
-                            named
-                        };
+                    if let Some((entity, key)) = listed(name, item) {
                         self.key(&entity, key);
                     }
                     self.learn(item);
@@ -124,6 +112,65 @@ impl Collections {
     }
 }
 
+/// Adds the entities of this name in a state. They are found as [`Collections`] finds keys.
+pub(super) fn rows<'s>(state: &'s Value, entity: &str, found: &mut Rows<'s>) {
+    match state {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::Object(entries)
+                        if is_collection(name, entries) && singular(name) == entity =>
+                    {
+                        let row = |(key, row): (&'s String, &'s Value)| {
+                            Some((key.as_str(), row.as_object()?))
+                        };
+                        found.extend(entries.iter().filter_map(row));
+                    }
+                    Value::Array(items) => {
+                        for item in items {
+                            if let (Some((kind, key)), Some(row)) =
+                                (listed(name, item), item.as_object())
+                                && kind == entity
+                            {
+                                found.insert(key, row);
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+                rows(value, entity, found);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                rows(item, entity, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// True if a field of a state has entities by their keys.
+fn is_collection(name: &str, entries: &Map<String, Value>) -> bool {
+    !entries.is_empty()
+        && entries.values().all(Value::is_object)
+        && (is_plural(name) || entries.keys().all(|key| is_opaque(key)))
+}
+
+/// The name and the key of the entity that is an item of a list. `name` is the name of the list.
+fn listed<'s>(name: &str, item: &'s Value) -> Option<(String, &'s str)> {
+    let fields = item.as_object()?.iter();
+    let mut texts = fields.filter_map(|(field, value)| Some((field, value.as_str()?)));
+    let (field, key) = texts.find(|(field, _)| is_key_name(field))?;
+    let named = without_key_word(field);
+    let entity = if named.is_empty() {
+        singular(name)
+    } else {
+        named
+    };
+    Some((entity, key))
+}
+
 /// True if a text reads as a key and not as a word: it has a digit.
 pub(super) fn is_opaque(text: &str) -> bool {
     !text.contains(' ') && text.chars().any(|letter| letter.is_ascii_digit())
@@ -146,4 +193,28 @@ pub(super) fn without_key_word(name: &str) -> String {
         words.pop();
     }
     words.join("_")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_entities_of_a_state_are_those_whose_keys_are_known() {
+        let state = json!({
+            "books": { "b1": { "title": "Night" }, "b2": { "title": "Salt" } },
+            "desk": { "loans": [{ "loan_id": "L1", "book_id": "b1" }, { "loan_id": "L2", "book_id": "b2" }] },
+            "tank": { "litres": 3 },
+        });
+        let keys = |entity: &str| {
+            let mut found = Rows::new();
+            rows(&state, entity, &mut found);
+            found.keys().copied().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(keys("book"), ["b1", "b2"]);
+        assert_eq!(keys("loan"), ["L1", "L2"]);
+        assert!(keys("tank").is_empty());
+    }
 }

@@ -119,18 +119,31 @@ fn asking(tool: &Tool, main: &str) -> String {
 
 /// Another verb that says the same.
 fn varied(mut tokens: Vec<Token>, draws: &mut Draws) -> Vec<Token> {
+    if let Some((length, others)) = verbs(&tokens) {
+        let other = others[draws.index(others.len())];
+        tokens.splice(..length, [Token::Word(other.to_owned())]);
+    }
+    tokens
+}
+
+/// The verbs that say the same as the one at the beginning, and its number of words. None if no other verb does.
+fn verbs(tokens: &[Token]) -> Option<(usize, &'static [&'static str])> {
     let first = tokens.first().and_then(bare).unwrap_or_default();
     let second = tokens.get(1).and_then(bare).unwrap_or_default();
     let both = format!("{first} {second}");
-    for (verb, others) in VERBS {
-        let length = verb.split(' ').count();
-        if verb == first || verb == both {
-            let other = others[draws.index(others.len())];
-            tokens.splice(..length, [Token::Word(other.to_owned())]);
-            break;
-        }
+    let (verb, others) = VERBS
+        .into_iter()
+        .find(|(verb, _)| *verb == first || *verb == both)?;
+    Some((verb.split(' ').count(), others))
+}
+
+/// The phrases that a clause for a tool can begin with: the verb of its description, or verbs that say the same.
+pub(in crate::tasks) fn openings(tool: &Tool) -> Vec<String> {
+    let words = tokens(&asking(tool, &main(&tool.description)));
+    match verbs(&words) {
+        Some((_, others)) => others.iter().map(|other| (*other).to_owned()).collect(),
+        None => words.first().and_then(bare).into_iter().collect(),
     }
-    tokens
 }
 
 /// The tokens as one phrase.
@@ -311,6 +324,27 @@ mod tests {
         let text = written(&found, &[("name", "Ada")]);
         assert!(text.ends_with(" members whose name contains Ada"), "{text}");
         assert!(!text.starts_with("members"), "{text}");
+    }
+
+    #[test]
+    fn every_clause_begins_with_an_opening_of_its_tool() {
+        let openings = |description: &str| super::openings(&tool(description, &[]));
+        assert_eq!(openings("Create a lesson."), ["create", "set up", "make"]);
+        assert_eq!(
+            openings("Look up a book."),
+            ["look up", "find", "search for"]
+        );
+        assert_eq!(openings("Lend a book."), ["lend"]);
+        assert_eq!(
+            openings("Members by a part of their name."),
+            ["show me", "tell me", "find out"]
+        );
+        let list = tool("List what a member has out.", &[]);
+        for seed in 0..16 {
+            let text = clause(&list, &[], &mut Draws::new(Key::from_value(seed))).text();
+            let mut openings = super::openings(&list).into_iter();
+            assert!(openings.any(|one| text.starts_with(&one)), "{text}");
+        }
     }
 
     #[test]

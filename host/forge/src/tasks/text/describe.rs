@@ -4,11 +4,13 @@
 //! that tell it from the other items. Refinement is a choice between descriptions of different effort: a name, a
 //! property, the highest or lowest value, "the same", or nothing where the state gives the value.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::facts::{Item, Refinement};
 use crate::graph::ValueType;
 use crate::sampling::Draws;
+use crate::tasks::entities::{Entities, Shown};
+use crate::tasks::environment::PlayError;
 use crate::tasks::make::{
     ArgumentSource, Candidate, Maker, PlannedCall, Trajectory, items, own_key,
 };
@@ -28,9 +30,13 @@ pub(super) fn requests(
     candidate: &Candidate,
     trajectory: &Trajectory,
 ) -> Result<Vec<Told>, Rejection> {
+    let states = states(maker, trajectory)
+        .map_err(|error| Rejection::new(Reason::OrderMatters, error.to_string()))?;
     let mut teller = Teller {
         maker,
         calls: &trajectory.calls,
+        states: &states,
+        turn: 0,
         refinement: Refinement::new(
             Draws::new(candidate.key(maker.options.seed, "requests")),
             maker.options.refine,
@@ -41,7 +47,8 @@ pub(super) fn requests(
         implicit: Vec::new(),
     };
     let mut turns = Vec::new();
-    for range in trajectory.ranges() {
+    for (turn, range) in trajectory.ranges().enumerate() {
+        teller.turn = turn;
         let mut requests: Vec<Request> = Vec::new();
         for call in range {
             if trajectory.calls[call].requested {
@@ -64,6 +71,22 @@ pub(super) fn requests(
     Ok(turns)
 }
 
+/// The states before the first turn and after each turn.
+fn states(
+    maker: &Maker<'_>,
+    trajectory: &Trajectory,
+) -> Result<Vec<Map<String, Value>>, PlayError> {
+    let mut session = maker.suite.playable().open(&trajectory.servers)?;
+    let mut states = vec![session.state()?];
+    for range in trajectory.ranges() {
+        for call in &trajectory.calls[range] {
+            session.call(&call.tool, &call.arguments)?;
+        }
+        states.push(session.state()?);
+    }
+    Ok(states)
+}
+
 /// An entity that a request named.
 struct Named {
     request: usize,
@@ -76,6 +99,10 @@ struct Named {
 struct Teller<'a> {
     maker: &'a Maker<'a>,
     calls: &'a [PlannedCall],
+    /// The states before the first turn and after each turn.
+    states: &'a [Map<String, Value>],
+    /// The turn that is put into words, from 0.
+    turn: usize,
     refinement: Refinement,
     /// The requested call that is put into words.
     now: usize,
@@ -272,7 +299,8 @@ impl Teller<'_> {
         let mut facts = self.asked(source, this, depth)?;
         let tool = self.maker.suite.tool(&call.tool);
         let outputs = tool.map_or(&[][..], |tool| &tool.outputs);
-        let told = Item::new(this, found, outputs, &facts)
+        let unseen = self.unseen(source, this, &facts);
+        let told = Item::new(this, found, &unseen, outputs, &facts)
             .tell_apart(&mut facts, &mut self.refinement)
             .map_err(|alike| {
                 Rejection::new(Reason::Ambiguous, format!("{}: {alike}", call.tool))
@@ -292,6 +320,31 @@ impl Teller<'_> {
             through,
             facts,
         })
+    }
+
+    /// Items for the entities that a lookup left out, if all facts so far are about fields of the entity. A reader of
+    /// the text knows of no lookup, so the facts have to tell the entity from these too.
+    fn unseen(&self, source: usize, this: &Value, facts: &[Fact]) -> Vec<Value> {
+        let call = &self.calls[source];
+        let own = self.maker.suite.tool(&call.tool).and_then(own_key);
+        let Some(own) = own.filter(|_| facts.iter().all(|fact| matches!(fact, Fact::Is { .. })))
+        else {
+            return Vec::new();
+        };
+        let Some(key) = this.get(own.field).and_then(Value::as_str) else {
+            return Vec::new();
+        };
+        let items = items(&call.result).iter();
+        let shown: Vec<Shown<'_>> = items
+            .filter_map(|item| Some((item.get(own.field)?.as_str()?, item)))
+            .collect();
+        // The state before the turn does not have what the turn makes.
+        let mut states = self.states.iter().skip(self.turn).take(2);
+        let all = states.find_map(|states| {
+            let all = Entities::of(self.maker.suite, states, own.entity)?;
+            all.rows.contains_key(key).then_some(all)
+        });
+        all.map_or_else(Vec::new, |all| all.unseen(&shown, this))
     }
 
     /// The facts that a lookup was asked with.

@@ -42,10 +42,12 @@ pub(super) struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// The item `this` of `found`. Items that do not fit the facts are left out.
+    /// The item `this` of `found`, among the others and those of `unseen`, which the lookup left out. Items that do not
+    /// fit the facts are left out.
     pub(super) fn new(
         this: &'a Value,
         found: &'a [Value],
+        unseen: &'a [Value],
         outputs: &'a [Output],
         facts: &[Fact],
     ) -> Self {
@@ -68,6 +70,7 @@ impl<'a> Item<'a> {
             this,
             others: found
                 .iter()
+                .chain(unseen)
                 .filter(|one| !std::ptr::eq(*one, this) && fits(one))
                 .collect(),
             fields: outputs.iter().filter(is_plain).collect(),
@@ -240,7 +243,7 @@ mod tests {
         let found = found.as_array().unwrap();
         let mut facts = Vec::new();
         let mut refinement = Refinement::new(Draws::new(Key::from_value(3)), refine);
-        let item = Item::new(&found[0], found, &outputs, &facts);
+        let item = Item::new(&found[0], found, &[], &outputs, &facts);
         let kind = item.tell_apart(&mut facts, &mut refinement)?;
         Ok((facts, kind))
     }
@@ -287,6 +290,18 @@ mod tests {
         let (told, kind) = facts(&found, 0.0).unwrap();
         assert_eq!(told, [is("seats", json!(4)), is("floor", json!(1))]);
         assert_eq!(kind, Some(Implicit::Constraint));
+    }
+
+    #[test]
+    fn items_that_a_lookup_left_out_count() {
+        let outputs = [output("seats", ValueType::Integer)];
+        let found = [json!({ "seats": 4 }), json!({ "seats": 6 })];
+        let mut facts = Vec::new();
+        let mut refinement = Refinement::new(Draws::new(Key::from_value(3)), 1.0);
+        let unseen = [json!({ "seats": 4 }), json!({ "seats": 2 })];
+        let item = Item::new(&found[0], &found, &unseen, &outputs, &facts);
+        let told = item.tell_apart(&mut facts, &mut refinement);
+        assert_eq!(told, Err(Alike(4)));
     }
 
     #[test]

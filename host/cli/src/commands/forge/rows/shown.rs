@@ -9,6 +9,8 @@ use indicatif::ProgressBar;
 use rlf_forge::rows::figures::{Figures, Spread};
 use rlf_forge::rows::{Progress, Stage};
 
+use super::counted;
+
 /// The rows that were verified in this run, and the time that it took.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct VerifiedNow {
@@ -38,6 +40,12 @@ impl Display {
 
     pub(super) fn show(&mut self, progress: Progress) {
         match progress {
+            // Only the first round of candidates is listed.
+            Progress::Stage { stage, .. } if self.begun.is_some() => {
+                if !self.quiet && stage == Stage::Decompose {
+                    say!("too few rows passed: more candidates are drawn");
+                }
+            }
             Progress::Stage { stage, kept } => {
                 if !self.quiet {
                     let what = if kept { "kept" } else { "made" };
@@ -45,12 +53,15 @@ impl Display {
                 }
             }
             Progress::VerificationBegins { kept } => {
+                let is_first = self.begun.is_none();
                 self.begun.get_or_insert((Instant::now(), kept));
                 self.seen = kept;
-                if !self.quiet && kept > 0 {
-                    say!("kept {kept} verdicts in {}.jsonl", Stage::Verify.artefact());
+                if !self.quiet && is_first && kept > 0 {
+                    let verdicts = counted(kept, "verdict");
+                    say!("kept {verdicts} in {}.jsonl", Stage::Verify.artefact());
                 }
-                if !self.quiet && std::io::stderr().is_terminal() && self.count < usize::MAX {
+                let is_shown = !self.quiet && std::io::stderr().is_terminal();
+                if is_shown && is_first && self.count < usize::MAX {
                     self.bar = Some(ProgressBar::new(self.count as u64));
                 }
             }
@@ -78,17 +89,17 @@ impl Display {
 /// Prints the result of a run.
 pub(super) fn figures(figures: &Figures, output: &Path, time: Duration, verified: VerifiedNow) {
     say!(
-        "{} {} rows in {} in {:.0} s",
+        "{} {} in {} in {:.0} s",
         style("made").bold(),
-        figures.rows,
+        counted(figures.rows, "row"),
         output.display(),
         time.as_secs_f64()
     );
     let rate = verified.rows as f64 / verified.time.as_secs_f64().max(1e-3);
     say!(
-        "verified now: {} rows, {rate:.0} rows/s; {} calls in all",
-        verified.rows,
-        figures.calls
+        "verified now: {}, {rate:.0} rows/s; {} in all",
+        counted(verified.rows, "row"),
+        counted(figures.calls, "call")
     );
     sizes(figures);
     let examined = figures.rows + figures.rejected;
