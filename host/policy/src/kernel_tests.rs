@@ -754,7 +754,7 @@ impl<'a, T: Number> Padded<'a, T> {
                 .int(rows)
                 .int(keys)
                 .int(first)
-                .launch((rows, self.batch()), (128, 1));
+                .launch((self.batch(), rows), (128, 1));
             for head in 0..self.batch() {
                 product(
                     (rows, self.heads.dim, keys),
@@ -803,7 +803,7 @@ impl<'a, T: Number> Padded<'a, T> {
                 .int(rows)
                 .int(keys)
                 .int(first)
-                .launch((rows, self.batch()), (128, 1));
+                .launch((self.batch(), rows), (128, 1));
             for head in 0..self.batch() {
                 let cell = |row: usize, key: usize| (head * rows + row) * keys + key;
                 product(

@@ -283,12 +283,12 @@ __device__ void join_heads_backward(const T *rows, const u32 *row_of, T *heads, 
 }
 
 // ---- Causal softmax of a block of query rows: scores [batch, rows, keys], row r is at position first + r and sees the
-// keys up to there. Grid: rows, batch.
+// keys up to there. Grid: batch, rows.
 
 template <typename T>
 __device__ void softmax(const float *scores, T *p, int rows, int keys, int first) {
-  u64 at = ((u64)blockIdx.y * rows + blockIdx.x) * keys;
-  int seen = min(first + (int)blockIdx.x + 1, keys);
+  u64 at = ((u64)blockIdx.x * rows + blockIdx.y) * keys;
+  int seen = min(first + (int)blockIdx.y + 1, keys);
   float top = -INFINITY, sum = 0.0f;
   for (int j = threadIdx.x; j < seen; j += blockDim.x) top = fmaxf(top, scores[at + j]);
   top = block_max(top);
@@ -301,8 +301,8 @@ __device__ void softmax(const float *scores, T *p, int rows, int keys, int first
 // p again, and the gradient of the scores: p (dp - sum(p dp)).
 template <typename T>
 __device__ void softmax_backward(const float *scores, const float *dp, T *p, T *ds, int rows, int keys, int first) {
-  u64 at = ((u64)blockIdx.y * rows + blockIdx.x) * keys;
-  int seen = min(first + (int)blockIdx.x + 1, keys);
+  u64 at = ((u64)blockIdx.x * rows + blockIdx.y) * keys;
+  int seen = min(first + (int)blockIdx.y + 1, keys);
   float top = -INFINITY, sum = 0.0f, products = 0.0f;
   for (int j = threadIdx.x; j < seen; j += blockDim.x) top = fmaxf(top, scores[at + j]);
   top = block_max(top);
@@ -451,7 +451,7 @@ __device__ void cache_heads(const T *packed, const u32 *cells, const u32 *positi
 }
 
 // Attention of rows over the cache: row r sees the cells cells[r] - positions[r] ..= cells[r]. A block takes one query
-// head of one row; each warp takes every so-manieth position, each lane PER dimensions. Grid: rows, query heads.
+// head of one row: warp w takes positions w, w + warps and so on, each lane PER dimensions. Grid: rows, query heads.
 template <typename T, int PER>
 __device__ void attend(const T *q, const u32 *cells, const u32 *positions, const T *keys, const T *values, T *out,
                        int query, int key_value, int dim, float scale) {

@@ -540,7 +540,7 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
                 .int(rows)?
                 .int(block.keys)?
                 .int(first)?
-                .launch((rows, block.batch), (128, 1))?;
+                .launch((block.batch, rows), (128, 1))?;
             block.product(rows, block.dim, block.keys).run(
                 &self.device,
                 block.square(&p),
@@ -605,7 +605,7 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
                 .int(rows)?
                 .int(keys)?
                 .int(first)?
-                .launch((rows, block.batch), (128, 1))?;
+                .launch((block.batch, rows), (128, 1))?;
             let scale = heads.scale();
             let add = Product {
                 keep: 1.0,
