@@ -61,7 +61,7 @@ fn library() -> &'static Library {
     })
 }
 
-/// What arrays of a kernel hold: f32, bf16 or u32. Any bytes are a value of these, and they have no padding.
+/// The elements of a kernel's arrays: f32, bf16 or u32. Any bytes are a value of these, and they have no padding.
 trait Plain: Copy {}
 
 impl Plain for f32 {}

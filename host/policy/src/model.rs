@@ -46,7 +46,7 @@ pub struct Model {
     tracked: Weights,
     frozen: Weights,
     precision: Precision,
-    /// What products read, by parameter: the weights themselves, or copies of matrices in bf16.
+    /// The operands of products, by parameter: the weights themselves, or copies of matrices in bf16.
     operands: Vec<Tensor>,
     table: Arc<RotaryTable>,
     #[cfg(feature = "cuda")]

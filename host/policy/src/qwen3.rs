@@ -1,7 +1,8 @@
 //! Qwen3 from token ids to the rows that the vocabulary head reads, and the backward pass.
 //!
-//! This file is the model. It says which operators a layer has and in which order, once for every device; a
-//! [`Backend`] does their arithmetic: [`crate::cpu`] on slices of f32, and `crate::cuda` with kernels and cuBLAS.
+//! This file is the model. It says which operators a layer has and in which order, once for every device. Decoding, in
+//! [`crate::decode`], has loops of its own over the same layers, because its attention reads a cache. A [`Backend`] does
+//! the arithmetic of operators: [`crate::cpu`] on slices of f32, and `crate::cuda` with kernels and cuBLAS.
 //! [`crate::plain_network`] is the same forward pass in candle's operators, as the reference for both.
 //!
 //! A forward pass for a gradient keeps each layer's input and the results between its operators. With checkpointing it

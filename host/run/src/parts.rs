@@ -288,7 +288,10 @@ impl RunParts {
         self.fitted(Model::load(folder, device)?)
     }
 
-    /// Sets the configured precision, and prevents ids beyond the tokenizer's from being sampled or trained. Returns an error if the model's vocabulary is
+    /// Sets the configured precision, and prevents ids beyond the tokenizer's from being sampled or trained.
+    ///
+    /// # Errors
+    /// If the device does not have this precision, if the model's vocabulary is
     /// smaller than the tokenizer's, or if the context is longer than the model's positions.
     pub fn fitted(&self, mut model: Model) -> Result<Model, RunFailure> {
         model.use_precision(self.config.precision)?;

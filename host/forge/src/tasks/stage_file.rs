@@ -38,7 +38,7 @@ pub enum FileError {
     },
 }
 
-/// What an error of a file means for what was made before. Nothing, if the same command would fail in the same way.
+/// Advice on what was made before an error of a file. Nothing, if the same command would fail in the same way.
 fn outlook(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::NotFound

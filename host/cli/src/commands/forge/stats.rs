@@ -34,7 +34,7 @@ pub(super) fn run(folder: &Path, html: Option<&Path>, as_json: bool) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a run made. Each of its candidates became a task or was rejected.
+/// The result of a run. Each of its candidates became a task or was rejected.
 fn made(tasks: Vec<TaskRecord>, rejected: Vec<Rejected>) -> Made {
     Made {
         candidates: (tasks.len() + rejected.len()) as u64,
