@@ -2,6 +2,7 @@
 
 use crate::guest::{assert_unharmed, load, plain, run, sandbox};
 use rlf_sandbox::{Ending, Limits};
+use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 
@@ -126,7 +127,12 @@ fn exceptions_that_nobody_keeps_take_no_memory() {
             (local.get $count))"#,
         r#"(func (export "run") (result u32) (canon lift (core func $i "run")))"#,
     );
-    let report = run::<_, u32>(&load(&sandbox, &text, limits()), "run", ());
+    let patient = Limits {
+        cpu: Duration::from_secs(60),
+        wall: Duration::from_secs(120),
+        ..limits()
+    };
+    let report = run::<_, u32>(&load(&sandbox, &text, patient), "run", ());
     assert_eq!(report.outcome.unwrap(), 100_000);
     assert!(report.memory_peak <= MIB, "{}", report.memory_peak);
     assert_unharmed(&sandbox);
