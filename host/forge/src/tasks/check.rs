@@ -18,7 +18,7 @@ mod said;
 mod solver;
 
 pub use filters::Seen;
-pub(super) use said::says;
+pub(super) use said::{says, times_said};
 pub use solver::solves;
 
 use std::collections::BTreeMap;

@@ -382,6 +382,41 @@ async fn the_lowest_in_place_of_the_highest_is_refused() {
     assert!(told(&asked).contains("is meant"), "{}", told(&asked));
 }
 
+/// The values that the first turn of a task says.
+fn said(task: &TaskRecord) -> Vec<Value> {
+    let requests = task.turns[0].requests.iter();
+    let mentions = requests.flat_map(|request| request.arguments.values());
+    mentions
+        .filter_map(|mention| match mention {
+            Mention::Value(value) => Some(value.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_value_of_two_requests_is_said_twice() {
+    let all = made(&examples(), &options(400)).tasks;
+    let twice = all.iter().find_map(|task| {
+        let values = said(task).into_iter().filter_map(|value| match value {
+            Value::String(text) => Some(text),
+            _ => None,
+        });
+        let query = &task.turns[0].query;
+        let value = values
+            .into_iter()
+            .find(|value| query.matches(value).count() == 2);
+        value.map(|value| (task.clone(), value))
+    });
+    let (task, value) = twice.expect("a task says a value twice");
+    let (report, asked) = refused(std::slice::from_ref(&task), move |messages| {
+        with(messages, |text| text.replacen(&value, "the other", 1))
+    })
+    .await;
+    assert_eq!(report.refused.get("unsaid"), Some(&1), "{report:?}");
+    assert!(told(&asked).contains("1 of 2 times"), "{}", told(&asked));
+}
+
 #[tokio::test]
 async fn a_text_that_is_mended_after_its_faults_were_told_is_kept() {
     let suite = examples();

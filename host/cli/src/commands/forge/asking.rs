@@ -11,6 +11,7 @@ use rlf_forge::ask::{
     Account, Answer, Answers, AskObserver, Asker, Limits, Question, Total, Unusable,
 };
 
+use super::counted::counted;
 use crate::arguments::{ForgeAsker, ForgeModel};
 use crate::display::printable;
 use crate::operator::Operator;
@@ -141,7 +142,8 @@ pub(super) fn total(total: Total, price: Option<Price>) -> String {
         ..
     } = total;
     let cost = cost(price, prompt_tokens, answer_tokens);
-    format!("{questions} questions, {prompt_tokens} + {answer_tokens} tokens{cost}")
+    let questions = counted(questions, "question");
+    format!("{questions}, {prompt_tokens} + {answer_tokens} tokens{cost}")
 }
 
 /// Formats the tokens spent, in words.

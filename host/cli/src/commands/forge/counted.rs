@@ -1,8 +1,10 @@
 //! Numbers of things, in words.
 
+use std::fmt::Display;
+
 /// A number with its noun, in the plural unless it is one: `1 row`, `2 rows`.
-pub(super) fn counted(count: usize, noun: &str) -> String {
-    let end = if count == 1 { "" } else { "s" };
+pub(super) fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    let end = if count == N::from(1) { "" } else { "s" };
     format!("{count} {noun}{end}")
 }
 
@@ -12,7 +14,7 @@ mod tests {
 
     #[test]
     fn one_thing_is_no_plural() {
-        let all = [0, 1, 2].map(|count| counted(count, "row"));
+        let all = [0_u64, 1, 2].map(|count| counted(count, "row"));
         assert_eq!(all, ["0 rows", "1 row", "2 rows"]);
     }
 }

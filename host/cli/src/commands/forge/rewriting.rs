@@ -15,6 +15,7 @@ use rlf_forge::tasks::{Folder, Maker, Stage, TaskRecord};
 use serde_json::{Value, json};
 
 use super::asking::{endpoint, is_named, price, question};
+use super::counted::counted;
 use crate::arguments::{ForgeTasks, TaskWords};
 use crate::display::printable;
 use crate::operator::Operator;
@@ -115,9 +116,9 @@ impl Rewriting {
             questions => format!(" and about {questions} of the solver"),
         };
         let line = format!(
-            "estimate for {}: {} questions{solver}, {prompt} + {answer} tokens{cost}; at most {} tokens with {} rounds",
+            "estimate for {}: {}{solver}, {prompt} + {answer} tokens{cost}; at most {} tokens with {} rounds",
             self.endpoint.model(),
-            estimate.questions,
+            counted(estimate.questions, "question"),
             estimate.most_tokens,
             self.options.rounds
         );

@@ -126,7 +126,7 @@ pub(super) fn run(rows: &ForgeRows, forge: &GroupOptions) -> anyhow::Result<Exit
         bail!(
             "only {} of {} rows passed; {} says why the others did not",
             figures.rows,
-            options.count,
+            figures.wanted,
             output.join("rejected.jsonl").display()
         );
     }

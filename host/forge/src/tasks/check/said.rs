@@ -12,9 +12,18 @@ use crate::tasks::text::{openings, spoken};
 
 /// True if a text contains a value, as a word or words of its own.
 pub(in crate::tasks) fn says(text: &str, value: &Value) -> bool {
+    times_said(text, value) > 0
+}
+
+/// Number of places at which a text contains a value, as a word or words of its own. Of a list it is the number for the
+/// item that is there least often.
+pub(in crate::tasks) fn times_said(text: &str, value: &Value) -> usize {
     match value {
-        Value::Array(items) => items.iter().all(|item| says(text, item)),
-        Value::Null | Value::Object(_) => false,
+        Value::Array(items) => {
+            let times = items.iter().map(|item| times_said(text, item));
+            times.min().unwrap_or(1)
+        }
+        Value::Null | Value::Object(_) => 0,
         scalar => {
             let wanted = spoken(scalar).to_lowercase();
             let text = text.to_lowercase();
@@ -32,13 +41,16 @@ pub(in crate::tasks) fn says(text: &str, value: &Value) -> bool {
                 let goes_on = matches!(ahead.next(), Some('.' | '-')) && digit(ahead.next());
                 scalar.is_number() && (continues || goes_on)
             };
-            !wanted.is_empty()
-                && text.match_indices(&wanted).any(|(at, _)| {
-                    let (before, after) = (&text[..at], &text[at + wanted.len()..]);
-                    !inside(before.chars().next_back())
-                        && !inside(after.chars().next())
-                        && !part_of_number(before, after)
-                })
+            if wanted.is_empty() {
+                return 0;
+            }
+            let places = text.match_indices(&wanted).filter(|(at, _)| {
+                let (before, after) = (&text[..*at], &text[at + wanted.len()..]);
+                !inside(before.chars().next_back())
+                    && !inside(after.chars().next())
+                    && !part_of_number(before, after)
+            });
+            places.count()
         }
     }
 }

@@ -7,11 +7,11 @@ use rlf_specification::is_invisible;
 use serde_json::Value;
 
 use super::solver::Unsolved;
-use crate::tasks::check::says;
+use crate::tasks::check::{says, times_said};
 use crate::tasks::record::{TaskRecord, Turn};
 use crate::tasks::rejection::Rejection;
 use crate::tasks::request::{Description, Fact, Mention, Request};
-use crate::tasks::text::spaced;
+use crate::tasks::text::{spaced, spoken};
 
 /// Maximum length of the words of a turn, as a multiple of the length of the grammar's words.
 const MAX_LENGTH: usize = 4;
@@ -126,7 +126,7 @@ pub(super) fn faults(grammar: &TaskRecord, task: &TaskRecord) -> Vec<Fault> {
         let known = known.join("\n");
         let old = &grammar.turns[number];
         shape(number, old, turn, &mut all);
-        unsaid(number, turn, &mut all);
+        unsaid(number, old, turn, &mut all);
         invented(number, turn, &known, &mut all);
         names(number, grammar, turn, &known, &mut all);
     }
@@ -152,16 +152,41 @@ fn shape(number: usize, old: &Turn, turn: &Turn, all: &mut Vec<Fault>) {
     }
 }
 
-/// Finds values and constraints of the requests that the words do not say.
-fn unsaid(number: usize, turn: &Turn, all: &mut Vec<Fault>) {
-    for request in &turn.requests {
-        for value in request.arguments.values().flat_map(Mention::values) {
-            if !says(&turn.query, value) {
-                let value = crate::tasks::text::spoken(value);
-                let what = format!("the words do not say `{value}`; write it exactly so");
-                all.push(Fault::new("unsaid", number, &what));
-            }
+/// Finds values and constraints of the requests that the words do not say, or say the opposite of.
+fn unsaid(number: usize, old: &Turn, turn: &Turn, all: &mut Vec<Fault>) {
+    let mentions = turn
+        .requests
+        .iter()
+        .flat_map(|request| request.arguments.values());
+    let mut values: Vec<&Value> = Vec::new();
+    for value in mentions.flat_map(Mention::values) {
+        if !values.contains(&value) {
+            values.push(value);
         }
+    }
+    for value in values {
+        let (wanted, found) = (
+            times_said(&old.query, value).max(1),
+            times_said(&turn.query, value),
+        );
+        let said = spoken(value);
+        if found == 0 {
+            let what = format!("the words do not say `{said}`; write it exactly so");
+            all.push(Fault::new("unsaid", number, &what));
+        } else if found < wanted {
+            let what = format!("the words say `{said}` {found} of {wanted} times; say it for each");
+            all.push(Fault::new("unsaid", number, &what));
+        }
+        let Some(opposite) = value.as_bool().map(|value| Value::Bool(!value)) else {
+            continue;
+        };
+        if times_said(&turn.query, &opposite) > times_said(&old.query, &opposite) {
+            let opposite = spoken(&opposite);
+            let what = format!("the words say `{opposite}` where `{said}` is meant; leave it out");
+            all.push(Fault::new("unsaid", number, &what));
+        }
+    }
+    for request in &turn.requests {
         for (field, highest) in request.extremes() {
             let wanted: &[&str] = if highest { &HIGHEST } else { &LOWEST };
             if !words(&turn.query).any(|word| wanted.contains(&word.as_str())) {
@@ -270,6 +295,53 @@ impl Extremes for Mention {
             Self::Value(_) | Self::Same { .. } | Self::Produced { .. } | Self::FieldOf { .. } => {
                 Vec::new()
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Turn, unsaid};
+
+    fn turn(query: &str) -> Turn {
+        serde_json::from_value(json!({
+            "query": query, "template": "", "answer": "", "calls": [], "goal": {},
+            "requests": [{ "tool": "Post-send", "arguments": {
+                "urgent": { "value": true }, "to": { "value": "Ada" }, "from": { "value": "Ada" },
+            }}],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_opposite_of_a_truth_and_a_value_that_is_left_out_are_faults() {
+        let grammar = turn("Send it to Ada from Ada, urgent: yes; no hurry.");
+        for (query, faults) in [
+            ("No hurry: Ada to Ada; is it urgent? Yes.", ""),
+            (
+                "Ada to Ada, no hurry; urgent? Yes, no?",
+                "`no` where `yes` is meant",
+            ),
+            (
+                "Urgent: yes. Send Ada what she wrote.",
+                "`Ada` 1 of 2 times",
+            ),
+            ("Send Ada's to Ada, it is urgent.", "do not say `yes`"),
+        ] {
+            let mut all = Vec::new();
+            unsaid(0, &grammar, &turn(query), &mut all);
+            let told: Vec<&str> = all.iter().map(|fault| fault.what.as_str()).collect();
+            assert_eq!(
+                told.len(),
+                usize::from(!faults.is_empty()),
+                "{query}: {told:?}"
+            );
+            assert!(
+                told.iter().all(|fault| fault.contains(faults)),
+                "{query}: {told:?}"
+            );
         }
     }
 }
