@@ -34,7 +34,7 @@ const PYTHON: &str = "python3";
 const PEERS: &str = "import torch, transformers";
 
 /// The checks: title in the report, program and arguments.
-const CHECKS: [(&str, &str, &[&str]); 4] = [
+const CHECKS: [(&str, &str, &[&str]); 5] = [
     ("The machine", HOST, &["doctor", "configs/quickstart.toml"]),
     (
         "Forward, backward and decode against the CPU",
@@ -54,6 +54,23 @@ const CHECKS: [(&str, &str, &[&str]); 4] = [
             "cuda",
             "--run",
             "runs/gpu-check",
+            "--overwrite",
+        ],
+    ),
+    (
+        "The quickstart, trained on the GPU in bf16",
+        HOST,
+        &[
+            "train",
+            "configs/quickstart.toml",
+            "--plugins",
+            "target/plugins",
+            "--device",
+            "cuda",
+            "--set",
+            "precision=bf16",
+            "--run",
+            "runs/gpu-check-bf16",
             "--overwrite",
         ],
     ),

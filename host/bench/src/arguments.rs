@@ -28,6 +28,9 @@ pub(crate) enum Command {
         /// Python interpreter with torch and transformers, to compare with (default: no comparison)
         #[arg(long, value_name = "PROGRAM")]
         python: Option<PathBuf>,
+        /// Only shapes whose name contains this: quickstart, 0.6B, 1.7B or 4B
+        #[arg(long, default_value = "")]
+        shape: String,
     },
     /// Compare tool calls in fresh sandboxes with an MCP server, subprocesses and a plain function
     Sandbox {

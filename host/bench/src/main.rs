@@ -27,7 +27,7 @@ mod soak;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use clap::Parser;
 use rlf_policy::open_device;
 use rlf_run::PluginSources;
@@ -72,6 +72,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             device,
             workers,
             python,
+            shape,
         } => {
             let choice = open_device(device)?;
             let workers = workers.unwrap_or_else(|| rlf_policy::cpu_facts().threads);
@@ -80,11 +81,16 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             if !choice.device.is_cpu() {
                 workloads.extend(Workload::qwen3());
             }
+            workloads.retain(|workload| workload.name.contains(shape));
+            ensure!(!workloads.is_empty(), "no shape here is named `{shape}`");
             for workload in &workloads {
+                // First, because this process does not give back a GPU's memory.
+                let peers = python
+                    .as_ref()
+                    .map(|python| workload.in_transformers(&choice.device, python))
+                    .transpose()?;
                 let mut report = policy::run(workload, &choice.device, workers)?;
-                if let Some(python) = python {
-                    report.compare(workload, &choice.device, python)?;
-                }
+                report.compare(peers.unwrap_or_default());
                 println!("{report}");
             }
             Ok(ExitCode::SUCCESS)

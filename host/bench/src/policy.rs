@@ -86,7 +86,8 @@ impl Workload {
             sequences: 16,
             length: 1024,
             micro_batch_tokens: 8192,
-            checkpointing: true,
+            // The intermediate results of smaller ones fit a GPU of 80 GB.
+            checkpointing: name == "4B",
             decode_batches: vec![1, 64],
             prompt: 128,
             new_tokens: 64,
@@ -159,17 +160,19 @@ fn plain_peer(tokens: f64, seconds: Option<f64>) -> Vec<(String, f64)> {
     rate.into_iter().collect()
 }
 
-impl Report {
-    /// Does the same work in transformers with this Python, and adds its figures.
-    pub(crate) fn compare(
-        &mut self,
-        workload: &Workload,
+/// Figures of a peer, in the order of a report's rates, by number format.
+pub(crate) type PeerFigures = BTreeMap<String, Vec<f64>>;
+
+impl Workload {
+    /// Does the same work in transformers with this Python.
+    pub(crate) fn in_transformers(
+        &self,
         device: &candle_core::Device,
         python: &Path,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<PeerFigures> {
         let (device, formats) = if device.is_cpu() {
             ("cpu", ["float32"])
-        } else if workload.precision == Precision::F32 {
+        } else if self.precision == Precision::F32 {
             ("cuda", ["float32"])
         } else {
             ("cuda", ["bfloat16"])
@@ -177,15 +180,15 @@ impl Report {
         let work = json!({
             "device": device,
             "formats": formats,
-            "config": workload.config,
-            "sequences": workload.sequences,
-            "length": workload.length,
-            "micro_batch_tokens": workload.micro_batch_tokens,
-            "checkpointing": workload.checkpointing,
-            "decode_batches": workload.decode_batches,
-            "prompt": workload.prompt,
-            "new_tokens": workload.new_tokens,
-            "seconds": workload.time.as_secs_f64(),
+            "config": self.config,
+            "sequences": self.sequences,
+            "length": self.length,
+            "micro_batch_tokens": self.micro_batch_tokens,
+            "checkpointing": self.checkpointing,
+            "decode_batches": self.decode_batches,
+            "prompt": self.prompt,
+            "new_tokens": self.new_tokens,
+            "seconds": self.time.as_secs_f64(),
         });
         let output = Command::new(python)
             .args(["-c", include_str!("policy_peer.py"), &work.to_string()])
@@ -196,14 +199,18 @@ impl Report {
             output.status.success(),
             "transformers did not do the same work"
         );
-        let figures: BTreeMap<String, Vec<f64>> = serde_json::from_slice(&output.stdout)
-            .context("the figures of transformers cannot be read")?;
+        serde_json::from_slice(&output.stdout).context("the figures of transformers cannot be read")
+    }
+}
+
+impl Report {
+    /// Adds the figures of transformers.
+    pub(crate) fn compare(&mut self, figures: PeerFigures) {
         for (format, figures) in figures {
             for (rate, figure) in self.rates.iter_mut().zip(figures) {
                 rate.peers.push((format!("transformers {format}"), figure));
             }
         }
-        Ok(())
     }
 }
 

@@ -13,6 +13,7 @@ use crate::model::Model;
 use crate::model::Precision;
 use crate::ops::attention::Heads;
 use crate::qwen3::lock;
+use crate::sample::{Draw, Sampled};
 
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -48,6 +49,15 @@ trait DeviceCache: Send {
     fn copy_prefix(&mut self, from: usize, to: usize, len: usize) -> Result<()>;
     /// The logits after each entry's last token, `[entries, vocabulary]`. The decoder checked the entries.
     fn step(&mut self, model: &Model, entries: &[Entry<'_>]) -> Result<Vec<f32>>;
+    /// The same step with draws on the device, or `None`, with nothing done, if the device cannot make them.
+    fn sample(
+        &mut self,
+        _model: &Model,
+        _entries: &[Entry<'_>],
+        _draws: &[Option<Draw>],
+    ) -> Result<Option<Vec<Option<Sampled>>>> {
+        Ok(None)
+    }
 }
 
 /// The cache of a model that does not use the CPU's operators.
@@ -195,8 +205,38 @@ impl Decoder {
         self.step_with(model, entries, |_, logits| logits.to_vec())
     }
 
-    /// Makes one step that calls `f` with each entry's index and logits, on the thread that computed them (sampling
-    /// belongs there). Results are in the order of entries.
+    /// Makes one step that draws a token after each entry for which a draw is given. Results are in the order of entries.
+    ///
+    /// # Errors
+    /// If an entry does not fit its slot or the vocabulary, and then the cache is unchanged; if a logit is not a number.
+    pub fn sample(
+        &mut self,
+        model: &Model,
+        entries: &[Entry<'_>],
+        draws: &[Option<Draw>],
+    ) -> Result<Vec<Option<Sampled>>> {
+        self.check(model, entries)?;
+        if draws.len() != entries.len() {
+            let (draws, entries) = (draws.len(), entries.len());
+            return Err(PolicyError::Input(format!(
+                "{draws} draws for {entries} entries"
+            )));
+        }
+        if let Cache::Device(cache) = &mut self.cache
+            && let Some(drawn) = cache.sample(model, entries, draws)?
+        {
+            return Ok(drawn);
+        }
+        let drawn = self.step_with(model, entries, |entry, logits| {
+            draws[entry]
+                .map(|draw| draw.sampler.sample(logits, draw.key))
+                .transpose()
+        })?;
+        drawn.into_iter().collect()
+    }
+
+    /// Makes one step that calls `f` with each entry's index and logits, on the thread that computed them. Results are in
+    /// the order of entries.
     ///
     /// # Errors
     /// If an entry does not fit its slot or the vocabulary. Then the cache is unchanged.

@@ -23,6 +23,7 @@ use crate::ops::linear::{Weight, linear_into};
 use crate::ops::norm::{rms_norm_backward_into, rms_norm_into};
 use crate::ops::rotary::RotaryTable;
 use crate::ops::swiglu::{swiglu_backward_into, swiglu_into};
+use crate::sample::{DrawKey, Sampled, Sampler, SamplingParams};
 
 const EPS: f32 = 1e-6;
 const WARP: usize = 32;
@@ -61,12 +62,13 @@ fn library() -> &'static Library {
     })
 }
 
-/// The elements of a kernel's arrays: f32, bf16 or u32. Any bytes are a value of these, and they have no padding.
+/// The elements of a kernel's arrays: f32, f64, bf16 or u32. Any bytes are a value of these, and they have no padding.
 trait Plain: Copy {}
 
 impl Plain for f32 {}
 impl Plain for bf16 {}
 impl Plain for u32 {}
+impl Plain for f64 {}
 
 fn bytes<N: Plain>(numbers: &[N]) -> &[u8] {
     // SAFETY: plain numbers have no padding.
@@ -1017,5 +1019,83 @@ fn the_sum_of_squares_is_that_of_all_numbers() {
             .launch((blocks, 1), ROW);
         let squares = x.iter().map(|x| x * x).sum::<f32>();
         close::<f32>("the sum", &[sums.iter().sum::<f32>()], &[squares]);
+    }
+}
+
+#[test]
+fn draws_are_those_of_the_cpu() {
+    let key = |task: usize| DrawKey {
+        step: 1,
+        task: task as u64,
+        sample: 2,
+        position: 3,
+    };
+    // Fewer logits than a block has threads, and more than it has parts, the last part not full.
+    for (rows, vocabulary) in [(24, 7), (12, 2_500)] {
+        let mut logits: Vec<f32> = random(1, rows * vocabulary);
+        for logit in &mut logits {
+            *logit *= 2.0;
+        }
+        // The same most probable token twice.
+        (logits[4], logits[2]) = (9.0, 9.0);
+        let samplers: Vec<Sampler> = (0..rows)
+            .map(|row| {
+                let temperature = [0.0, 1.0, 0.5, 1.7][row % 4];
+                let params = SamplingParams {
+                    temperature,
+                    ..SamplingParams::default()
+                };
+                Sampler::new(params, 5, Purpose::Test).unwrap()
+            })
+            .collect();
+        // As `Cuda::sample` gives them.
+        let scales: Vec<f32> = samplers
+            .iter()
+            .map(|sampler| 1.0 / sampler.params().log_prob_temperature())
+            .collect();
+        let uniforms: Vec<f64> = samplers
+            .iter()
+            .enumerate()
+            .map(|(row, sampler)| {
+                let greedy = sampler.params().is_greedy();
+                if greedy {
+                    -1.0
+                } else {
+                    sampler.uniform(key(row))
+                }
+            })
+            .collect();
+        let draw = |logits: &[f32]| {
+            let (mut ids, mut log_probs) = (vec![0u32; rows], poison::<f32>(rows));
+            Kernel::new("sample")
+                .slice(logits)
+                .slice(&scales)
+                .slice(&uniforms)
+                .output(&mut ids)
+                .output(&mut log_probs)
+                .int(vocabulary)
+                .launch((rows, 1), LONG_ROW);
+            (ids, log_probs)
+        };
+        let (ids, log_probs) = draw(&logits);
+        let row = |number: usize| &logits[number * vocabulary..(number + 1) * vocabulary];
+        let expected: Vec<Sampled> = (0..rows)
+            .map(|number| samplers[number].sample(row(number), key(number)).unwrap())
+            .collect();
+        let expected_ids: Vec<u32> = expected.iter().map(|drawn| drawn.id).collect();
+        assert_eq!(ids, expected_ids);
+        assert!(ids.iter().any(|id| *id != ids[0]));
+        let expected: Vec<f32> = expected.iter().map(|drawn| drawn.log_prob).collect();
+        close::<f32>("log-probabilities of draws", &log_probs, &expected);
+
+        for broken in [f32::NAN, f32::INFINITY] {
+            let mut logits = logits.clone();
+            logits[vocabulary + 3] = broken;
+            let (ids, _) = draw(&logits);
+            assert_eq!(
+                (ids[0], ids[1], ids[2]),
+                (expected_ids[0], u32::MAX, expected_ids[2])
+            );
+        }
     }
 }

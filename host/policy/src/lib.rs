@@ -32,7 +32,7 @@
 //!
 //! ```
 //! use candle_core::{DType, Device, Tensor};
-//! use rlf_policy::{AdamW, OptimizerConfig, Decoder, DrawKey, Entry, Model, PackedBatch, PassOptions, Purpose};
+//! use rlf_policy::{AdamW, OptimizerConfig, Decoder, Draw, DrawKey, Entry, Model, PackedBatch, PassOptions, Purpose};
 //! use rlf_policy::{Qwen3Config, Sampler, SamplingParams, Sequence};
 //!
 //! # fn main() -> Result<(), rlf_policy::PolicyError> {
@@ -47,9 +47,9 @@
 //! let sampler = Sampler::new(SamplingParams::default(), 0, Purpose::Rollout)?;
 //! let mut decoder = Decoder::new(&model, 4, 64, 1)?;
 //! let key = DrawKey { step: 0, task: 0, sample: 0, position: 3 };
-//! let drawn = decoder.step_with(&model, &[Entry { slot: 0, start: 0, tokens: &[1, 2, 3] }], |_, logits| {
-//!     sampler.sample(logits, key)
-//! })?.remove(0)?;
+//! let prompt = Entry { slot: 0, start: 0, tokens: &[1, 2, 3] };
+//! let drawn = decoder.sample(&model, &[prompt], &[Some(Draw { sampler, key })])?;
+//! let drawn = drawn[0].expect("one draw was asked for");
 //!
 //! // Train on it: the log-probability is the recorded one, exactly.
 //! let ids = [1, 2, 3, drawn.id];
@@ -105,4 +105,4 @@ pub use model::{Model, Operators, Precision};
 pub use optimizer::{AdamW, OptimizerConfig, Schedule, StepReport};
 pub use pass::{PassOptions, TokenStats};
 pub use rlf_random::{Key, Purpose};
-pub use sample::{DrawKey, Sampled, Sampler, SamplingParams};
+pub use sample::{Draw, DrawKey, Sampled, Sampler, SamplingParams};

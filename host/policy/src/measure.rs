@@ -4,7 +4,7 @@ use crate::config::Qwen3Config;
 use crate::decode::{Decoder, Entry};
 use crate::error::Result;
 use crate::model::Model;
-use crate::sample::{DrawKey, Sampler};
+use crate::sample::{Draw, DrawKey, Sampler};
 
 /// The shape of the quickstart's policy.
 pub fn quickstart_shape() -> Qwen3Config {
@@ -46,17 +46,24 @@ pub fn decode_together(
             })
             .collect();
         start += last.first().map_or(0, Vec::len);
-        let drawn = decoder.step_with(model, &entries, |entry, logits| {
-            let key = DrawKey {
-                step: 0,
-                task: entry as u64,
-                sample: 0,
-                position: start as u64,
-            };
-            sampler.sample(logits, key)
-        })?;
-        for (last, drawn) in last.iter_mut().zip(drawn) {
-            *last = vec![drawn?.id];
+        let draws: Vec<Option<Draw>> = (0..entries.len() as u64)
+            .map(|task| {
+                let (step, sample, position) = (0, 0, start as u64);
+                let key = DrawKey {
+                    step,
+                    task,
+                    sample,
+                    position,
+                };
+                Some(Draw {
+                    sampler: *sampler,
+                    key,
+                })
+            })
+            .collect();
+        let drawn = decoder.sample(model, &entries, &draws)?;
+        for (last, drawn) in last.iter_mut().zip(drawn.into_iter().flatten()) {
+            *last = vec![drawn.id];
         }
     }
     Ok(())

@@ -69,7 +69,7 @@ impl Model {
         variables: Vec<Var>,
         device: &Device,
     ) -> Self {
-        let operators = if device.is_cpu() {
+        let operators = if has_fused(device) {
             Operators::Fused
         } else {
             Operators::Plain

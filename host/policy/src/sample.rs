@@ -101,6 +101,15 @@ pub struct Sampled {
     pub log_prob: f32,
 }
 
+/// A draw to make from a row of logits.
+#[derive(Debug, Clone, Copy)]
+pub struct Draw {
+    /// How to draw.
+    pub sampler: Sampler,
+    /// The key of the draw.
+    pub key: DrawKey,
+}
+
 /// Draws tokens. Stateless: the same logits and key give the same token.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampler {
@@ -130,22 +139,12 @@ impl Sampler {
     pub fn sample(&self, logits: &[f32], key: DrawKey) -> Result<Sampled> {
         let row = head::LogSoftmax::new(logits, self.params.log_prob_temperature());
         if !row.is_finite() {
-            return Err(PolicyError::Input(format!(
-                "the policy's logits are not finite (task {}, sample {}, position {}): its weights have diverged; \
-                 restart from an earlier checkpoint with a smaller learning rate",
-                key.task, key.sample, key.position
-            )));
+            return Err(diverged(key));
         }
-        let id = if self.params.temperature == 0.0 {
+        let id = if self.params.is_greedy() {
             argmax(logits)
         } else {
-            let uniform = self
-                .root
-                .at(key.step)
-                .at(key.task)
-                .at(key.sample)
-                .at(key.position)
-                .uniform(0);
+            let uniform = self.uniform(key);
             if self.params.truncates() {
                 self.draw_truncated(row.weights(), uniform)
             } else {
@@ -156,6 +155,12 @@ impl Sampler {
             id: id as u32,
             log_prob: row.log_prob(id),
         })
+    }
+
+    /// The number in 0..1 that decides the draw.
+    pub(crate) fn uniform(&self, key: DrawKey) -> f64 {
+        let draws = self.root.at(key.step).at(key.task).at(key.sample);
+        draws.at(key.position).uniform(0)
     }
 
     /// The log-probability that [`Self::sample`] would report for `id`, given its row of logits.
@@ -186,6 +191,15 @@ impl Sampler {
         let kept: Vec<f32> = order.iter().map(|&id| weights[id]).collect();
         order[draw(&kept, uniform)]
     }
+}
+
+/// The error for logits that are not numbers.
+pub(crate) fn diverged(key: DrawKey) -> PolicyError {
+    PolicyError::Input(format!(
+        "the policy's logits are not finite (task {}, sample {}, position {}): its weights have diverged; \
+         restart from an earlier checkpoint with a smaller learning rate",
+        key.task, key.sample, key.position
+    ))
 }
 
 /// The first largest entry.

@@ -14,8 +14,8 @@ use rlf_dialogue::score::{Excluded, ExclusionCause, Score};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::{MaskedTokens, TrainingSequence, Trajectory};
 use rlf_policy::{
-    Decoder, DrawKey, Entry, Key, Model, PackedBatch, PassOptions, Purpose, Qwen3Config, Sampler,
-    SamplingParams, Sequence,
+    Decoder, Draw, DrawKey, Entry, Key, Model, PackedBatch, PassOptions, Purpose, Qwen3Config,
+    Sampler, SamplingParams, Sequence,
 };
 use rlf_train::config::{Algorithm, CheckpointConfig, OptimizerConfig, RlConfig, SftConfig};
 use rlf_train::curriculum::{Curriculum, CurriculumConfig};
@@ -126,11 +126,9 @@ impl EvenGame {
                     sample,
                     position,
                 };
-                let drawn = decoder
-                    .step_with(policy, &[entry], |_, logits| sampler.sample(logits, key))
-                    .unwrap()
-                    .remove(0)
-                    .unwrap();
+                let draw = Some(Draw { sampler, key });
+                let drawn = decoder.sample(policy, &[entry], &[draw]).unwrap();
+                let drawn = drawn[0].unwrap();
                 start += next.len();
                 next = vec![drawn.id];
                 (drawn.id, drawn.log_prob)

@@ -429,6 +429,70 @@ __device__ void log_probs_backward(const float *logits, const u32 *targets, cons
 
 // ---- Decoding
 
+// Parts of a row whose probabilities are added first, at most.
+#define PARTS 1024
+
+// Draws one token of each row of logits [rows, vocabulary], and gives ln p of it. The token is the first at which the
+// cumulated probability exceeds uniforms[row]; below 0, the first of the most probable. It is NONE if a logit is not a
+// number. A block takes a row; a row has at most PARTS * PARTS logits.
+extern "C" __global__ void sample(const float *logits, const float *scales, const double *uniforms, u32 *ids,
+                                  float *log_probs, int vocabulary) {
+  __shared__ float parts[PARTS], weights[PARTS];
+  __shared__ double total, before;
+  __shared__ int chosen;
+  logits += (u64)blockIdx.x * vocabulary;
+  int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+  int length = (vocabulary + PARTS - 1) / PARTS, count = (vocabulary + length - 1) / length;
+  float scale = scales[blockIdx.x], top = -INFINITY;
+  double uniform = uniforms[blockIdx.x];
+  for (int i = threadIdx.x; i < vocabulary; i += blockDim.x) top = fmaxf(top, logits[i] * scale);
+  top = block_max(top);
+  for (int part = warp; part < count; part += warps) {
+    int end = min((part + 1) * length, vocabulary);
+    float sum = 0.0f;
+    for (int i = part * length + lane; i < end; i += WARP) sum += __expf(logits[i] * scale - top);
+    sum = warp_sum(sum);
+    if (lane == 0) parts[part] = sum;
+  }
+  __syncthreads();
+  // The part in which the cumulated sum exceeds the uniform number, and how much of it is left there.
+  if (threadIdx.x == 0) {
+    double sum = 0.0;
+    for (int part = 0; part < count; part++) sum += parts[part];
+    double left = uniform * sum;
+    chosen = 0;
+    for (int part = 0; part < count; part++) {
+      if (parts[part] == 0.0f) continue;
+      chosen = part;
+      before = left;
+      left -= parts[part];
+      if (left < 0.0) break;
+    }
+    total = sum;
+  }
+  __syncthreads();
+  int first = chosen * length, here = min(length, vocabulary - first);
+  for (int i = threadIdx.x; i < here; i += blockDim.x) weights[i] = __expf(logits[first + i] * scale - top);
+  int highest = vocabulary;
+  for (int i = threadIdx.x; i < vocabulary; i += blockDim.x)
+    if (logits[i] * scale == top) highest = min(highest, i);
+  highest = -block_max(-(float)highest);
+  if (threadIdx.x != 0) return;
+  int id = highest;
+  if (uniform >= 0.0) {
+    double left = before;
+    for (int i = 0; i < here; i++) {
+      if (weights[i] == 0.0f) continue;
+      id = first + i;
+      left -= weights[i];
+      if (left < 0.0) break;
+    }
+  }
+  bool finite = total - total == 0.0;
+  ids[blockIdx.x] = finite ? id : NONE;
+  log_probs[blockIdx.x] = finite ? logits[id] * scale - top - logf(total) : 0.0f;
+}
+
 // Norms and rotates the heads of rows; queries go to q[rows, query, dim], keys and values into the cache at cells[row].
 // Grid: rows, heads / warps.
 template <typename T>
@@ -533,6 +597,7 @@ ENTRY(embed_backward)
 ENTRY(gather_rows)
 ENTRY(scatter_rows)
 ENTRY(log_probs)
+ENTRY(sample)
 ENTRY(adamw_moments)
 ENTRY(adamw_apply)
 ENTRY(sum_of_squares)

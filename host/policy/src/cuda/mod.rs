@@ -16,8 +16,8 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use candle_core::cuda_backend::WrapErr;
-use candle_core::cuda_backend::cudarc::driver::CudaSlice;
 use candle_core::cuda_backend::cudarc::driver::result::memcpy_dtod_async;
+use candle_core::cuda_backend::cudarc::driver::{CudaSlice, DeviceRepr};
 use candle_core::op::BackpropOp;
 use candle_core::{CudaDevice, CudaStorage, Device, Error, Layout, Result, Storage, Tensor, bail};
 
@@ -29,6 +29,7 @@ use crate::model::Model;
 use crate::ops::attention::Heads;
 use crate::ops::rotary::DeviceTable;
 use crate::qwen3::{Backend, Network};
+use crate::sample::{Draw, Sampled};
 
 /// Threads of a block that takes one row.
 const ROW: (usize, usize) = (256, 1);
@@ -147,7 +148,7 @@ pub(crate) struct Places {
 
 impl<T: Number> Cuda<'_, T> {
     /// `count` numbers that have any value.
-    pub(crate) fn room<N: Number>(&self, count: usize) -> Result<CudaSlice<N>> {
+    pub(crate) fn room<N: DeviceRepr>(&self, count: usize) -> Result<CudaSlice<N>> {
         // SAFETY: every kernel and product here writes its whole output before anything reads it.
         unsafe { self.device.alloc::<N>(count) }
     }
@@ -820,8 +821,51 @@ impl<T: Number> Cuda<'_, T> {
     }
 }
 
+/// Logits of a row, at most, from which the device draws: the square of `PARTS` in `kernels.cu`.
+const MOST_LOGITS: usize = 1 << 20;
+
+/// True if the device can make all of these draws.
+pub(crate) fn can_sample<'a>(vocabulary: usize, mut draws: impl Iterator<Item = &'a Draw>) -> bool {
+    vocabulary <= MOST_LOGITS && draws.all(|draw| !draw.sampler.params().truncates())
+}
+
 /// Decoding.
 impl<T: Number> Cuda<'_, T> {
+    /// Draws a token of each row of logits `[rows, vocabulary]`: `None` where a logit is not a number. Rows without a draw
+    /// get any token.
+    pub(crate) fn sample(
+        &self,
+        logits: &CudaSlice<f32>,
+        draws: &[Option<Draw>],
+    ) -> Result<Vec<Option<Sampled>>> {
+        let rows = draws.len();
+        let (scales, uniforms): (Vec<f32>, Vec<f64>) = draws
+            .iter()
+            .map(|draw| match draw {
+                Some(Draw { sampler, .. }) if sampler.params().is_greedy() => (1.0, -1.0),
+                Some(Draw { sampler, key }) => {
+                    (1.0 / sampler.params().temperature, sampler.uniform(*key))
+                }
+                None => (1.0, -1.0),
+            })
+            .unzip();
+        let (mut ids, mut log_probs) = (self.room::<u32>(rows)?, self.room::<f32>(rows)?);
+        Kernel::new(&self.device, "sample")
+            .slice(logits)
+            .slice(&self.device.clone_htod(&scales)?)
+            .slice(&self.device.clone_htod(&uniforms)?)
+            .output(&mut ids)
+            .output(&mut log_probs)
+            .int(logits.len() / rows)?
+            .launch((rows, 1), LONG_ROW)?;
+        let ids = self.device.clone_dtoh(&ids)?;
+        let log_probs = self.device.clone_dtoh(&log_probs)?;
+        let drawn = ids.into_iter().zip(log_probs);
+        Ok(drawn
+            .map(|(id, log_prob)| (id != u32::MAX).then_some(Sampled { id, log_prob }))
+            .collect())
+    }
+
     /// The logits of rows, in f32.
     pub(crate) fn logits(
         &self,

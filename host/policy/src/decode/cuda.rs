@@ -6,7 +6,8 @@ use super::{DeviceCache, Entry};
 use crate::cuda::{self, Cuda, Number};
 use crate::error::Result;
 use crate::model::Model;
-use crate::qwen3::{Backend, Layer, lock};
+use crate::qwen3::{Backend, Layer, Network, lock};
+use crate::sample::{Draw, Sampled, diverged};
 
 /// Keys and values of all slots, per layer `[slots * context, kv heads * dim]`.
 pub(super) struct CudaCache<T> {
@@ -54,28 +55,13 @@ impl<T: Number> CudaCache<T> {
         let q = cuda.cache_heads(packed, [cells, positions], norms, keys, values)?;
         cuda.attend(&q, [cells, positions], keys, values, out)
     }
-}
 
-impl<T: Number> DeviceCache for CudaCache<T> {
-    fn len(&self, slot: usize) -> usize {
-        self.lens.get(slot).copied().unwrap_or(0)
-    }
-
-    fn copy_prefix(&mut self, from: usize, to: usize, len: usize) -> Result<()> {
-        let place = |slot: usize| slot * self.context * self.width;
-        for cache in self.keys.iter().chain(&self.values) {
-            cuda::copy_within(cache, place(from), place(to), len * self.width)?;
-        }
-        self.lens[to] = len;
-        Ok(())
-    }
-
-    fn step(&mut self, model: &Model, entries: &[Entry<'_>]) -> Result<Vec<f32>> {
-        if entries.is_empty() {
-            return Ok(Vec::new());
-        }
-        let locked = lock(model.operands());
-        let network = cuda::network::<T, _>(model, &locked)?;
+    /// The logits after each entry's last token, `[entries, vocabulary]`.
+    fn logits(
+        &mut self,
+        network: &Network<Cuda<'_, T>>,
+        entries: &[Entry<'_>],
+    ) -> candle_core::Result<CudaSlice<f32>> {
         let (b, widths) = (&network.backend, network.widths);
         let (mut ids, mut cells, mut positions, mut last) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -113,10 +99,55 @@ impl<T: Number> DeviceCache for CudaCache<T> {
         let mut normed = b.rows(entries.len(), widths.hidden)?;
         b.rms_norm(&x, network.norm, &mut normed)?;
         let logits = b.logits(&normed, entries.len(), network.head)?;
-        let logits = b.device.clone_dtoh(&logits)?;
         for entry in entries {
             self.lens[entry.slot] = entry.start + entry.tokens.len();
         }
         Ok(logits)
+    }
+}
+
+impl<T: Number> DeviceCache for CudaCache<T> {
+    fn len(&self, slot: usize) -> usize {
+        self.lens.get(slot).copied().unwrap_or(0)
+    }
+
+    fn copy_prefix(&mut self, from: usize, to: usize, len: usize) -> Result<()> {
+        let place = |slot: usize| slot * self.context * self.width;
+        for cache in self.keys.iter().chain(&self.values) {
+            cuda::copy_within(cache, place(from), place(to), len * self.width)?;
+        }
+        self.lens[to] = len;
+        Ok(())
+    }
+
+    fn step(&mut self, model: &Model, entries: &[Entry<'_>]) -> Result<Vec<f32>> {
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let locked = lock(model.operands());
+        let network = cuda::network::<T, _>(model, &locked)?;
+        let logits = self.logits(&network, entries)?;
+        Ok(network.backend.device.clone_dtoh(&logits)?)
+    }
+
+    fn sample(
+        &mut self,
+        model: &Model,
+        entries: &[Entry<'_>],
+        draws: &[Option<Draw>],
+    ) -> Result<Option<Vec<Option<Sampled>>>> {
+        let made = draws.iter().flatten();
+        if entries.is_empty() || !cuda::can_sample(model.vocabulary(), made) {
+            return Ok(None);
+        }
+        let locked = lock(model.operands());
+        let network = cuda::network::<T, _>(model, &locked)?;
+        let logits = self.logits(&network, entries)?;
+        let drawn = network.backend.sample(&logits, draws)?;
+        let drawn = draws.iter().zip(drawn).map(|(draw, drawn)| {
+            let Some(draw) = draw else { return Ok(None) };
+            drawn.map(Some).ok_or_else(|| diverged(draw.key))
+        });
+        drawn.collect::<Result<_>>().map(Some)
     }
 }

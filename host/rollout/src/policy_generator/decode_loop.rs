@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
 
-use rlf_policy::{Decoder, DrawKey, Entry, Model, Sampler};
+use rlf_policy::{Decoder, Draw, Entry, Model};
 
 use super::{Command, GeneratorTimes, PolicyGeneratorConfig, Reply};
 use crate::generate::{GenerateError, GenerateRequest, Generated, SequenceId};
@@ -243,23 +243,20 @@ impl<'a> DecodeLoop<'a> {
             })
             .collect();
         // The draw after each entry; none while a long prompt has more tokens to feed.
-        let draws: Vec<Option<(Sampler, DrawKey)>> = fed
+        let draws: Vec<Option<Draw>> = fed
             .iter()
             .map(|(id, ..)| {
                 let sequence = self.sequences.get(id).filter(|s| s.pending.is_empty())?;
                 let turn = sequence.turn.as_ref()?;
                 let mut key = turn.request.key;
                 key.position += turn.ids.len() as u64;
-                Some((turn.request.sampler, key))
+                Some(Draw {
+                    sampler: turn.request.sampler,
+                    key,
+                })
             })
             .collect();
-        let drawn = self
-            .decoder
-            .step_with(self.model, &entries, |entry, logits| {
-                draws[entry]
-                    .map(|(sampler, key)| sampler.sample(logits, key))
-                    .transpose()
-            })?;
+        let drawn = self.decoder.sample(self.model, &entries, &draws)?;
         self.times.passes += 1;
         self.times.fed += fed
             .iter()
@@ -270,7 +267,7 @@ impl<'a> DecodeLoop<'a> {
             if let Some(sequence) = self.sequences.get_mut(id) {
                 sequence.cached += tokens.len();
             }
-            if let Some(drawn) = drawn? {
+            if let Some(drawn) = drawn {
                 self.times.sampled += 1;
                 self.advance(*id, drawn.id, drawn.log_prob);
             }
