@@ -128,8 +128,8 @@ fn exceptions_that_nobody_keeps_take_no_memory() {
         r#"(func (export "run") (result u32) (canon lift (core func $i "run")))"#,
     );
     let patient = Limits {
-        cpu: Duration::from_secs(60),
-        wall: Duration::from_secs(120),
+        cpu: Duration::from_mins(1),
+        wall: Duration::from_mins(2),
         ..limits()
     };
     let report = run::<_, u32>(&load(&sandbox, &text, patient), "run", ());
