@@ -59,6 +59,7 @@ impl<'a> Backend for Cpu<'a> {
     type Matrix = Weight<'a>;
     type Gain = &'a [f32];
     type Gradient = Vec<f32>;
+    type Indices = Vec<u32>;
     type Places = Places;
     type Operand<'s>
         = &'s Vec<f32>
@@ -74,6 +75,10 @@ impl<'a> Backend for Cpu<'a> {
                 table: self.table.clone(),
             },
         })
+    }
+
+    fn indices(&self, numbers: &[u32]) -> Result<Vec<u32>> {
+        Ok(numbers.to_vec())
     }
 
     fn stream(&self, tokens: usize, width: usize) -> Result<Vec<f32>> {
@@ -107,8 +112,8 @@ impl<'a> Backend for Cpu<'a> {
         Tensor::from_vec(gradient, shape, &Device::Cpu)
     }
 
-    fn embed(&self, w: Weight<'a>, places: &Places, out: &mut Vec<f32>) -> Result<()> {
-        embed_into(w.data, w.stride, places.batch.ids.iter().copied(), out);
+    fn embed(&self, w: Weight<'a>, ids: &Vec<u32>, out: &mut Vec<f32>) -> Result<()> {
+        embed_into(w.data, w.stride, ids.iter().copied(), out);
         Ok(())
     }
 
@@ -119,21 +124,23 @@ impl<'a> Backend for Cpu<'a> {
         Ok(())
     }
 
-    fn pick(&self, x: &Vec<f32>, places: &Places) -> Result<Vec<f32>> {
-        let hidden = x.len() / places.batch.tokens();
-        let rows = places
-            .batch
-            .rows
-            .iter()
-            .map(|row| &x[*row as usize * hidden..][..hidden]);
-        Ok(rows.flatten().copied().collect())
+    fn pick(&self, x: &Vec<f32>, rows: &Vec<u32>, width: usize) -> Result<Vec<f32>> {
+        let rows = rows.iter();
+        let picked: Vec<&[f32]> = rows
+            .map(|row| &x[*row as usize * width..][..width])
+            .collect();
+        Ok(picked.concat())
     }
 
-    fn pick_backward(&self, d_picked: &Vec<f32>, places: &Places, d: &mut Vec<f32>) -> Result<()> {
-        let hidden = d.len() / places.batch.tokens();
-        for (row, d_row) in places.batch.rows.iter().zip(d_picked.chunks_exact(hidden)) {
-            // Every row predicts at most one target.
-            d[*row as usize * hidden..][..hidden].copy_from_slice(d_row);
+    fn pick_backward(
+        &self,
+        d_picked: &Vec<f32>,
+        rows: &Vec<u32>,
+        width: usize,
+        d: &mut Vec<f32>,
+    ) -> Result<()> {
+        for (row, d_row) in rows.iter().zip(d_picked.chunks_exact(width)) {
+            d[*row as usize * width..][..width].copy_from_slice(d_row);
         }
         Ok(())
     }
@@ -230,6 +237,12 @@ impl<'a> Backend for Cpu<'a> {
     ) -> Result<()> {
         swiglu_backward_into(x, width, g, dx, out);
         Ok(())
+    }
+
+    fn logits(&self, x: &Vec<f32>, head: Weight<'a>) -> Result<Vec<f32>> {
+        let mut logits = vec![0.0; x.len() / head.k * head.n];
+        linear_into(x, head, &mut logits, false);
+        Ok(logits)
     }
 
     fn log_probs(

@@ -1,8 +1,8 @@
 //! Batched decoding with a preallocated key-value cache, over the model's own weights.
 //!
 //! A step takes entries of any length: whole prompts beside single tokens. Each worker thread gets a contiguous run of
-//! entries and takes them through all layers to the logits, without waiting for the others. The functions of training
-//! compute every number of a row. So a row does not depend on the rows beside it, and the logits of a position equal
+//! entries and takes them through all layers to the logits, without waiting for the others. The network of training
+//! computes every number of a row. So a row does not depend on the rows beside it, and the logits of a position equal
 //! those of training's forward pass, bit for bit.
 
 use rayon::prelude::*;
@@ -31,6 +31,16 @@ pub struct Entry<'a> {
     pub start: usize,
     /// Tokens to read, at least one. The step returns the logits after the last.
     pub tokens: &'a [u32],
+}
+
+/// The ids of all rows of a step, and the number of each entry's last row.
+fn rows_of<'e>(entries: impl IntoIterator<Item = &'e Entry<'e>>) -> (Vec<u32>, Vec<u32>) {
+    let (mut ids, mut last) = (Vec::new(), Vec::new());
+    for entry in entries {
+        ids.extend_from_slice(entry.tokens);
+        last.push(ids.len() as u32 - 1);
+    }
+    (ids, last)
 }
 
 /// Up to this much work (rows times parameters) a step stays on the calling thread: waking another costs more.
@@ -283,7 +293,7 @@ impl Decoder {
             self.scratch.len()
         };
         if parts == 1 {
-            return Ok(network.run(&shape, &mut jobs, &mut self.scratch[0], &f));
+            return Ok(network.run(&shape, &mut jobs, &mut self.scratch[0], &f)?);
         }
         let cuts = share(&jobs, rows, parts);
         let scratch = &mut self.scratch;
@@ -292,8 +302,8 @@ impl Decoder {
                 .into_par_iter()
                 .zip(scratch.par_iter_mut())
                 .map(|(jobs, scratch)| network.run(&shape, jobs, scratch, &f))
-                .collect()
-        });
+                .collect::<candle_core::Result<_>>()
+        })?;
         Ok(results.into_iter().flatten().collect())
     }
 

@@ -1,9 +1,9 @@
 //! Qwen3 from token ids to the rows that the vocabulary head reads, and the backward pass.
 //!
-//! This file is the model. It says which operators a layer has and in which order, once for every device. Decoding, in
-//! [`crate::decode`], has loops of its own over the same layers, because its attention reads a cache. A [`Backend`] does
-//! the arithmetic of operators: [`crate::cpu`] on slices of f32, and `crate::cuda` with kernels and cuBLAS.
-//! [`crate::plain_network`] is the same forward pass in candle's operators, as the reference for both.
+//! This file is the model. It says which operators a layer has and in which order, once for every device, and for
+//! training and decoding. Only attention differs between the two: in decoding it reads a cache, in [`crate::decode`]. A
+//! [`Backend`] does the arithmetic of operators: [`crate::cpu`] on slices of f32, and `crate::cuda` with kernels and
+//! cuBLAS. [`crate::plain_network`] is the same forward pass in candle's operators, as the reference for both.
 //!
 //! A forward pass for a gradient keeps each layer's input and the results between its operators. With checkpointing it
 //! keeps the input only, and the backward pass computes the rest again. Norms and the result of the gated unit are
@@ -32,6 +32,8 @@ pub(crate) trait Backend {
     type Gain: Copy;
     /// The gradient of a weight, in f32.
     type Gradient;
+    /// Ids of tokens, or numbers of rows.
+    type Indices;
     /// The places of a batch's rows, which all layers share.
     type Places;
     /// A stream as products read it.
@@ -41,6 +43,8 @@ pub(crate) trait Backend {
 
     /// The places of a batch's rows.
     fn places(&self, batch: &PackedBatch) -> Result<Self::Places>;
+    /// Ids or numbers of rows, where operators read them.
+    fn indices(&self, numbers: &[u32]) -> Result<Self::Indices>;
     /// `tokens` rows of zeros.
     fn stream(&self, tokens: usize, width: usize) -> Result<Self::Stream>;
     /// `tokens` rows of any numbers.
@@ -56,8 +60,8 @@ pub(crate) trait Backend {
     /// A gradient as a tensor.
     fn tensor(&self, gradient: Self::Gradient, shape: &[usize]) -> Result<Tensor>;
 
-    /// The rows of the batch's ids, from the embedding `[hidden, vocabulary]`.
-    fn embed(&self, w: Self::Matrix, places: &Self::Places, out: &mut Self::Stream) -> Result<()>;
+    /// The rows of ids, from the embedding `[hidden, vocabulary]`.
+    fn embed(&self, w: Self::Matrix, ids: &Self::Indices, out: &mut Self::Stream) -> Result<()>;
     /// Adds the gradient of the embedding, given that of the stream.
     fn embed_backward(
         &self,
@@ -65,13 +69,14 @@ pub(crate) trait Backend {
         places: &Self::Places,
         dw: &mut Self::Gradient,
     ) -> Result<()>;
-    /// The rows that predict targets, `[targets, hidden]`.
-    fn pick(&self, x: &Self::Stream, places: &Self::Places) -> Result<Self::Stream>;
-    /// Copies the gradients of the picked rows to their places in that of the whole stream.
+    /// Some rows of a stream, of `width` numbers each.
+    fn pick(&self, x: &Self::Stream, rows: &Self::Indices, width: usize) -> Result<Self::Stream>;
+    /// Copies the gradients of picked rows, which are distinct, to their places in that of the whole stream.
     fn pick_backward(
         &self,
         d_picked: &Self::Stream,
-        places: &Self::Places,
+        rows: &Self::Indices,
+        width: usize,
         d: &mut Self::Stream,
     ) -> Result<()>;
 
@@ -130,6 +135,8 @@ pub(crate) trait Backend {
         out: &mut Self::Rows,
     ) -> Result<()>;
 
+    /// The logits of rows, `[rows, vocabulary]`.
+    fn logits(&self, x: &Self::Rows, head: Self::Matrix) -> Result<Self::Stream>;
     /// Log-probabilities and entropies of targets, `[targets]` each, from the rows that predict them.
     fn log_probs(
         &self,
@@ -153,8 +160,11 @@ pub(crate) trait Backend {
 /// A batch, prepared for a backend.
 pub(crate) struct Batch<B: Backend> {
     pub(crate) places: B::Places,
-    pub(crate) tokens: usize,
-    pub(crate) targets: usize,
+    ids: B::Indices,
+    /// The rows that predict targets.
+    picked: B::Indices,
+    tokens: usize,
+    targets: usize,
 }
 
 /// Read locks on all weights. The [`Network`] made from them borrows them.
@@ -268,6 +278,8 @@ impl<B: Backend> Network<B> {
     pub(crate) fn batch(&self, batch: &PackedBatch) -> Result<Batch<B>> {
         Ok(Batch {
             places: self.backend.places(batch)?,
+            ids: self.backend.indices(&batch.ids)?,
+            picked: self.backend.indices(&batch.rows)?,
             tokens: batch.tokens(),
             targets: batch.targets().len(),
         })
@@ -312,15 +324,85 @@ impl<B: Backend> Network<B> {
 
     fn embed(&self, batch: &Batch<B>) -> Result<B::Stream> {
         let mut x = self.backend.stream(batch.tokens, self.widths.hidden)?;
-        self.backend.embed(self.embedding, &batch.places, &mut x)?;
+        self.backend.embed(self.embedding, &batch.ids, &mut x)?;
         Ok(x)
     }
 
     fn head_rows(&self, x: &B::Stream, batch: &Batch<B>) -> Result<B::Rows> {
-        let picked = self.backend.pick(x, &batch.places)?;
-        let mut rows = self.backend.rows(batch.targets, self.widths.hidden)?;
-        self.backend.rms_norm(&picked, self.norm, &mut rows)?;
+        self.last_norm(x, &batch.picked, batch.targets)
+    }
+
+    /// Some rows of the last layer's output, normed.
+    fn last_norm(&self, x: &B::Stream, picked: &B::Indices, count: usize) -> Result<B::Rows> {
+        let (b, hidden) = (&self.backend, self.widths.hidden);
+        let picked = b.pick(x, picked, hidden)?;
+        let mut rows = b.rows(count, hidden)?;
+        b.rms_norm(&picked, self.norm, &mut rows)?;
         Ok(rows)
+    }
+
+    /// A step of decoding: takes the rows of `ids` through all layers, and returns the logits of the rows `last`,
+    /// `[last, vocabulary]`. `attend` is attention over a cache: it gets a layer with its number, and computes from packed
+    /// queries, keys and values what is mixed.
+    pub(crate) fn decode(
+        &self,
+        ids: &[u32],
+        last: &[u32],
+        mut attend: impl FnMut(usize, &Layer<B>, &B::Rows, &mut B::Rows) -> Result<()>,
+    ) -> Result<B::Stream> {
+        let (b, widths, tokens) = (&self.backend, self.widths, ids.len());
+        let mut x = b.stream(tokens, widths.hidden)?;
+        b.embed(self.embedding, &b.indices(ids)?, &mut x)?;
+        let mut normed = b.rows(tokens, widths.hidden)?;
+        let mut packed = b.rows(tokens, widths.packed)?;
+        let mut mixed = b.rows(tokens, widths.mixed)?;
+        let mut wide = b.rows(tokens, 2 * widths.inner)?;
+        let mut gated = b.rows(tokens, widths.inner)?;
+        for (number, layer) in self.layers.iter().enumerate() {
+            self.pack(layer, &x, &mut normed, &mut packed)?;
+            attend(number, layer, &packed, &mut mixed)?;
+            b.linear_add(&mixed, layer.out, &mut x)?;
+            self.widen(layer, &x, &mut normed, &mut wide)?;
+            self.narrow(layer, &wide, &mut gated, &mut x)?;
+        }
+        let rows = self.last_norm(&x, &b.indices(last)?, last.len())?;
+        b.logits(&rows, self.head)
+    }
+
+    /// `packed = norm(x) qkv`.
+    fn pack(
+        &self,
+        layer: &Layer<B>,
+        x: &B::Stream,
+        normed: &mut B::Rows,
+        packed: &mut B::Rows,
+    ) -> Result<()> {
+        self.backend.rms_norm(x, layer.input_norm, normed)?;
+        self.backend.linear(normed, layer.qkv, packed)
+    }
+
+    /// `wide = norm(middle) gate_up`.
+    fn widen(
+        &self,
+        layer: &Layer<B>,
+        middle: &B::Stream,
+        normed: &mut B::Rows,
+        wide: &mut B::Rows,
+    ) -> Result<()> {
+        self.backend.rms_norm(middle, layer.post_norm, normed)?;
+        self.backend.linear(normed, layer.gate_up, wide)
+    }
+
+    /// `out += swiglu(wide) down`.
+    fn narrow(
+        &self,
+        layer: &Layer<B>,
+        wide: &B::Rows,
+        gated: &mut B::Rows,
+        out: &mut B::Stream,
+    ) -> Result<()> {
+        self.backend.swiglu(wide, self.widths.inner, gated)?;
+        self.backend.linear_add(gated, layer.down, out)
     }
 
     /// The first part of a layer: `middle = x + attention(norm(x) qkv) out`, and `wide = norm(middle) gate_up`.
@@ -333,16 +415,14 @@ impl<B: Backend> Network<B> {
     ) -> Result<Between<B>> {
         let (b, widths, tokens) = (&self.backend, self.widths, batch.tokens);
         let mut packed = b.rows(tokens, widths.packed)?;
-        b.rms_norm(x, layer.input_norm, normed)?;
-        b.linear(normed, layer.qkv, &mut packed)?;
+        self.pack(layer, x, normed, &mut packed)?;
         let mut mixed = b.rows(tokens, widths.mixed)?;
         let norms = [layer.q_norm, layer.k_norm];
         b.attention(&batch.places, &packed, norms, &mut mixed)?;
         let mut middle = b.copy(x)?;
         b.linear_add(&mixed, layer.out, &mut middle)?;
         let mut wide = b.rows(tokens, 2 * widths.inner)?;
-        b.rms_norm(&middle, layer.post_norm, normed)?;
-        b.linear(normed, layer.gate_up, &mut wide)?;
+        self.widen(layer, &middle, normed, &mut wide)?;
         Ok(Between {
             packed,
             mixed,
@@ -358,10 +438,8 @@ impl<B: Backend> Network<B> {
         between: &Between<B>,
         gated: &mut B::Rows,
     ) -> Result<B::Stream> {
-        let b = &self.backend;
-        b.swiglu(&between.wide, self.widths.inner, gated)?;
-        let mut out = b.copy(&between.middle)?;
-        b.linear_add(gated, layer.down, &mut out)?;
+        let mut out = self.backend.copy(&between.middle)?;
+        self.narrow(layer, &between.wide, gated, &mut out)?;
         Ok(out)
     }
 
@@ -378,12 +456,13 @@ impl<B: Backend> Network<B> {
         let mut gradients = lengths
             .map(|len| b.gradient(len))
             .collect::<Result<Vec<_>>>()?;
-        let picked = b.pick(&tape.streams[tape.streams.len() - 1], &batch.places)?;
-        let mut d_picked = b.stream(batch.targets, self.widths.hidden)?;
+        let hidden = self.widths.hidden;
+        let picked = b.pick(&tape.streams[tape.streams.len() - 1], &batch.picked, hidden)?;
+        let mut d_picked = b.stream(batch.targets, hidden)?;
         let d_norm = &mut gradients[1 + PER_LAYER * self.layers.len()];
         b.rms_norm_backward(&picked, self.norm, d_rows, &mut d_picked, d_norm)?;
-        let mut d = b.stream(batch.tokens, self.widths.hidden)?;
-        b.pick_backward(&d_picked, &batch.places, &mut d)?;
+        let mut d = b.stream(batch.tokens, hidden)?;
+        b.pick_backward(&d_picked, &batch.picked, hidden, &mut d)?;
         tape.streams.pop();
         let mut scratch = Scratch::new(b, self.widths, batch.tokens)?;
         for (number, layer) in self.layers.iter().enumerate().rev() {

@@ -135,13 +135,9 @@ pub(crate) struct Places {
     row_of: CudaSlice<u32>,
     /// Padded row of each packed one, `[tokens]`.
     place_of: CudaSlice<u32>,
-    /// `[tokens]`.
-    ids: CudaSlice<u32>,
     /// Different ids, the first of each one's rows, and the rows of all.
     distinct: [CudaSlice<u32>; 3],
     distinct_count: usize,
-    /// Rows that predict targets, and the targets.
-    picked: CudaSlice<u32>,
     targets: CudaSlice<u32>,
     target_count: usize,
 }
@@ -306,6 +302,7 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
     type Matrix = Matrix<'a, T>;
     type Gain = &'a CudaSlice<f32>;
     type Gradient = CudaSlice<f32>;
+    type Indices = CudaSlice<u32>;
     type Places = Places;
     type Operand<'s>
         = Box<CudaSlice<T>>
@@ -342,17 +339,19 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
             longest,
             row_of: device.clone_htod(&row_of)?,
             place_of: device.clone_htod(&place_of)?,
-            ids: device.clone_htod(&batch.ids[..])?,
             distinct_count: ids.len(),
             distinct: [
                 device.clone_htod(&ids)?,
                 device.clone_htod(&starts)?,
                 device.clone_htod(&rows)?,
             ],
-            picked: device.clone_htod(&batch.rows[..])?,
             targets: device.clone_htod(&batch.targets[..])?,
             target_count: batch.targets.len(),
         })
+    }
+
+    fn indices(&self, numbers: &[u32]) -> Result<CudaSlice<u32>> {
+        self.device.clone_htod(numbers)
     }
 
     fn stream(&self, tokens: usize, width: usize) -> Result<CudaSlice<f32>> {
@@ -395,8 +394,19 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
         Ok(tensor(gradient, shape, &self.device))
     }
 
-    fn embed(&self, w: Matrix<'a, T>, places: &Places, out: &mut CudaSlice<f32>) -> Result<()> {
-        self.embed_ids(w, &places.ids, places.tokens, out)
+    fn embed(
+        &self,
+        w: Matrix<'a, T>,
+        ids: &CudaSlice<u32>,
+        out: &mut CudaSlice<f32>,
+    ) -> Result<()> {
+        self.kernel("embed")
+            .slice(w.data)
+            .slice(ids)
+            .output(out)
+            .int(w.k)?
+            .int(w.stride)?
+            .launch((ids.len(), 1), ROW)
     }
 
     fn embed_backward(
@@ -419,23 +429,35 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
             .launch((places.distinct_count, 1), ROW)
     }
 
-    fn pick(&self, x: &CudaSlice<f32>, places: &Places) -> Result<CudaSlice<f32>> {
-        let width = x.len() / places.tokens;
-        self.gather(x, &places.picked, places.target_count, width)
+    fn pick(
+        &self,
+        x: &CudaSlice<f32>,
+        rows: &CudaSlice<u32>,
+        width: usize,
+    ) -> Result<CudaSlice<f32>> {
+        let mut out = self.room(rows.len() * width)?;
+        Kernel::new(&self.device, "gather_rows")
+            .slice(x)
+            .slice(rows)
+            .output(&mut out)
+            .int(width)?
+            .launch((rows.len(), 1), ROW)?;
+        Ok(out)
     }
 
     fn pick_backward(
         &self,
         d_picked: &CudaSlice<f32>,
-        places: &Places,
+        rows: &CudaSlice<u32>,
+        width: usize,
         d: &mut CudaSlice<f32>,
     ) -> Result<()> {
         Kernel::new(&self.device, "scatter_rows")
             .slice(d_picked)
-            .slice(&places.picked)
+            .slice(rows)
             .output(d)
-            .int(d_picked.len() / places.target_count)?
-            .launch((places.target_count, 1), ROW)
+            .int(width)?
+            .launch((rows.len(), 1), ROW)
     }
 
     fn rms_norm(
@@ -691,6 +713,13 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
             .launch_each(count)
     }
 
+    fn logits(&self, x: &CudaSlice<T>, head: Matrix<'a, T>) -> Result<CudaSlice<f32>> {
+        let rows = x.len() / head.k;
+        let mut logits = self.room(rows * head.n)?;
+        self.product(At::new(x, 0), rows, head, 0.0, &mut logits)?;
+        Ok(logits)
+    }
+
     fn log_probs(
         &self,
         x: &CudaSlice<T>,
@@ -784,41 +813,6 @@ impl<T: Number> Cuda<'_, T> {
             keys: first + rows,
         }
     }
-
-    /// The rows of ids, from the embedding.
-    pub(crate) fn embed_ids(
-        &self,
-        w: Matrix<'_, T>,
-        ids: &CudaSlice<u32>,
-        count: usize,
-        out: &mut CudaSlice<f32>,
-    ) -> Result<()> {
-        self.kernel("embed")
-            .slice(w.data)
-            .slice(ids)
-            .output(out)
-            .int(w.k)?
-            .int(w.stride)?
-            .launch((count, 1), ROW)
-    }
-
-    /// Rows of a stream by their numbers.
-    pub(crate) fn gather(
-        &self,
-        x: &CudaSlice<f32>,
-        rows: &CudaSlice<u32>,
-        count: usize,
-        width: usize,
-    ) -> Result<CudaSlice<f32>> {
-        let mut out = self.room(count * width)?;
-        Kernel::new(&self.device, "gather_rows")
-            .slice(x)
-            .slice(rows)
-            .output(&mut out)
-            .int(width)?
-            .launch((count, 1), ROW)?;
-        Ok(out)
-    }
 }
 
 /// Logits of a row, at most, from which the device draws: the square of `PARTS` in `kernels.cu`.
@@ -864,18 +858,6 @@ impl<T: Number> Cuda<'_, T> {
         Ok(drawn
             .map(|(id, log_prob)| (id != u32::MAX).then_some(Sampled { id, log_prob }))
             .collect())
-    }
-
-    /// The logits of rows, in f32.
-    pub(crate) fn logits(
-        &self,
-        x: &CudaSlice<T>,
-        rows: usize,
-        head: Matrix<'_, T>,
-    ) -> Result<CudaSlice<f32>> {
-        let mut logits = self.room(rows * head.n)?;
-        self.product(At::new(x, 0), rows, head, 0.0, &mut logits)?;
-        Ok(logits)
     }
 
     /// Writes the keys and values of packed rows into the cache, and returns the queries, `[rows, query heads, dim]`.

@@ -2,11 +2,11 @@
 
 use candle_core::cuda_backend::cudarc::driver::CudaSlice;
 
-use super::{DeviceCache, Entry};
+use super::{DeviceCache, Entry, rows_of};
 use crate::cuda::{self, Cuda, Number};
 use crate::error::Result;
 use crate::model::Model;
-use crate::qwen3::{Backend, Layer, Network, lock};
+use crate::qwen3::{Backend, Network, lock};
 use crate::sample::{Draw, Sampled, diverged};
 
 /// Keys and values of all slots, per layer `[slots * context, kv heads * dim]`.
@@ -40,65 +40,28 @@ impl<T: Number> CudaCache<T> {
         })
     }
 
-    /// Attention of one layer: packed rows to the rows after it.
-    fn attend<'a>(
-        &mut self,
-        cuda: &Cuda<'a, T>,
-        layer: &Layer<Cuda<'a, T>>,
-        number: usize,
-        packed: &CudaSlice<T>,
-        [cells, positions]: [&CudaSlice<u32>; 2],
-        out: &mut CudaSlice<T>,
-    ) -> candle_core::Result<()> {
-        let (keys, values) = (&mut self.keys[number], &mut self.values[number]);
-        let norms = [layer.q_norm, layer.k_norm];
-        let q = cuda.cache_heads(packed, [cells, positions], norms, keys, values)?;
-        cuda.attend(&q, [cells, positions], keys, values, out)
-    }
-
     /// The logits after each entry's last token, `[entries, vocabulary]`.
     fn logits(
         &mut self,
         network: &Network<Cuda<'_, T>>,
         entries: &[Entry<'_>],
     ) -> candle_core::Result<CudaSlice<f32>> {
-        let (b, widths) = (&network.backend, network.widths);
-        let (mut ids, mut cells, mut positions, mut last) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let b = &network.backend;
+        let (ids, last) = rows_of(entries);
+        let (mut cells, mut positions) = (Vec::new(), Vec::new());
         for entry in entries {
-            for (offset, id) in entry.tokens.iter().enumerate() {
-                let position = entry.start + offset;
-                ids.push(*id);
+            for position in entry.start..entry.start + entry.tokens.len() {
                 cells.push((entry.slot * self.context + position) as u32);
                 positions.push(position as u32);
             }
-            last.push(ids.len() as u32 - 1);
         }
-        let rows = ids.len();
-        let upload = |numbers: &[u32]| b.device.clone_htod(numbers);
-        let (cells, positions) = (upload(&cells)?, upload(&positions)?);
-        let mut x = b.room(rows * widths.hidden)?;
-        b.embed_ids(network.embedding, &upload(&ids)?, rows, &mut x)?;
-        let mut normed = b.rows(rows, widths.hidden)?;
-        let mut packed = b.rows(rows, widths.packed)?;
-        let mut mixed = b.rows(rows, widths.mixed)?;
-        let mut wide = b.rows(rows, 2 * widths.inner)?;
-        let mut gated = b.rows(rows, widths.inner)?;
-        for (number, layer) in network.layers.iter().enumerate() {
-            b.rms_norm(&x, layer.input_norm, &mut normed)?;
-            b.linear(&normed, layer.qkv, &mut packed)?;
-            let places = [&cells, &positions];
-            self.attend(b, layer, number, &packed, places, &mut mixed)?;
-            b.linear_add(&mixed, layer.out, &mut x)?;
-            b.rms_norm(&x, layer.post_norm, &mut normed)?;
-            b.linear(&normed, layer.gate_up, &mut wide)?;
-            b.swiglu(&wide, widths.inner, &mut gated)?;
-            b.linear_add(&gated, layer.down, &mut x)?;
-        }
-        let x = b.gather(&x, &upload(&last)?, entries.len(), widths.hidden)?;
-        let mut normed = b.rows(entries.len(), widths.hidden)?;
-        b.rms_norm(&x, network.norm, &mut normed)?;
-        let logits = b.logits(&normed, entries.len(), network.head)?;
+        let places = [&b.indices(&cells)?, &b.indices(&positions)?];
+        let logits = network.decode(&ids, &last, |number, layer, packed, mixed| {
+            let (keys, values) = (&mut self.keys[number], &mut self.values[number]);
+            let norms = [layer.q_norm, layer.k_norm];
+            let q = b.cache_heads(packed, places, norms, keys, values)?;
+            b.attend(&q, places, keys, values, mixed)
+        })?;
         for entry in entries {
             self.lens[entry.slot] = entry.start + entry.tokens.len();
         }

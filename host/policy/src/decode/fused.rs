@@ -1,12 +1,8 @@
-//! One worker's share of a decoding step on the CPU: its entries through all layers, with the functions of training.
+//! One worker's share of a decoding step on the CPU: its entries through all layers, through the network of training.
 
-use super::Entry;
+use super::{Entry, rows_of};
 use crate::cpu::Cpu;
 use crate::ops::attention::{Heads, attend_cached, prepare_head, store_keys};
-use crate::ops::embedding::embed_into;
-use crate::ops::linear::linear_into;
-use crate::ops::norm::rms_norm_into;
-use crate::ops::swiglu::swiglu_into;
 use crate::qwen3::{Layer, Network};
 
 /// One sequence's keys and values, all layers.
@@ -23,16 +19,10 @@ pub(super) struct Slot {
 /// Buffers of one worker, kept between steps.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    x: Vec<f32>,
-    normed: Vec<f32>,
-    packed: Vec<f32>,
-    mixed: Vec<f32>,
-    wide: Vec<f32>,
-    gated: Vec<f32>,
-    head: Vec<f32>,
+    /// Keys or queries of a head, normed and rotated.
+    prepared: Vec<f32>,
+    /// Attention's weights.
     weights: Vec<f32>,
-    last: Vec<f32>,
-    logits: Vec<f32>,
 }
 
 /// An entry and its slot, for one step.
@@ -64,59 +54,26 @@ impl<'w> Network<Cpu<'w>> {
         jobs: &mut [Job<'_>],
         scratch: &mut Scratch,
         f: &impl Fn(usize, &[f32]) -> R,
-    ) -> Vec<R> {
-        let rows: usize = jobs.iter().map(|job| job.entry.tokens.len()).sum();
-        let heads = &shape.heads;
-        let hidden = self.norm.len();
-        let ids = jobs.iter().flat_map(|job| job.entry.tokens.iter().copied());
-        let x = resized(&mut scratch.x, rows * hidden);
-        embed_into(self.embedding.data, self.embedding.stride, ids, x);
-        let normed = resized(&mut scratch.normed, rows * hidden);
-        let packed = resized(&mut scratch.packed, rows * heads.packed_width());
-        let mixed = resized(&mut scratch.mixed, rows * heads.out_width());
-        let wide = resized(&mut scratch.wide, rows * 2 * self.widths.inner);
-        let gated = resized(&mut scratch.gated, rows * self.widths.inner);
-        for (number, layer) in self.layers.iter().enumerate() {
-            rms_norm_into(x, layer.input_norm, self.backend.eps, normed);
-            linear_into(normed, layer.qkv, packed, false);
-            let mut row = 0;
+    ) -> candle_core::Result<Vec<R>> {
+        let (ids, last) = rows_of(jobs.iter().map(|job| &job.entry));
+        let logits = self.decode(&ids, &last, |number, layer, packed, mixed| {
+            let (mut packed, mut mixed) = (&packed[..], &mut mixed[..]);
             for job in &mut *jobs {
                 let count = job.entry.tokens.len();
-                let packed =
-                    &packed[row * heads.packed_width()..(row + count) * heads.packed_width()];
-                let mixed = &mut mixed[row * heads.out_width()..(row + count) * heads.out_width()];
-                self.attend(
-                    shape,
-                    layer,
-                    number,
-                    job,
-                    packed,
-                    mixed,
-                    (&mut scratch.head, &mut scratch.weights),
-                );
-                row += count;
+                let (of_packed, rest) = packed.split_at(count * shape.heads.packed_width());
+                let (of_mixed, after) = mixed.split_at_mut(count * shape.heads.out_width());
+                self.attend(shape, layer, number, job, of_packed, of_mixed, scratch);
+                (packed, mixed) = (rest, after);
             }
-            linear_into(mixed, layer.out, x, true);
-            rms_norm_into(x, layer.post_norm, self.backend.eps, normed);
-            linear_into(normed, layer.gate_up, wide, false);
-            swiglu_into(wide, self.widths.inner, gated);
-            linear_into(gated, layer.down, x, true);
-        }
-        let last = resized(&mut scratch.last, jobs.len() * hidden);
-        let mut row = 0;
-        for (job, last) in jobs.iter_mut().zip(last.chunks_exact_mut(hidden)) {
-            row += job.entry.tokens.len();
-            last.copy_from_slice(&x[(row - 1) * hidden..row * hidden]);
-            job.slot.len = job.entry.start + job.entry.tokens.len();
-        }
-        let normed = &mut normed[..jobs.len() * hidden];
-        rms_norm_into(last, self.norm, self.backend.eps, normed);
-        let logits = resized(&mut scratch.logits, jobs.len() * self.head.n);
-        linear_into(normed, self.head, logits, false);
-        jobs.iter()
-            .zip(logits.chunks_exact(self.head.n))
-            .map(|(job, logits)| f(job.index, logits))
-            .collect()
+            Ok(())
+        })?;
+        let rows = jobs.iter_mut().zip(logits.chunks_exact(self.head.n));
+        Ok(rows
+            .map(|(job, logits)| {
+                job.slot.len = job.entry.start + job.entry.tokens.len();
+                f(job.index, logits)
+            })
+            .collect())
     }
 
     /// Writes one entry's keys and values and attends its rows.
@@ -129,8 +86,9 @@ impl<'w> Network<Cpu<'w>> {
         job: &mut Job<'_>,
         packed: &[f32],
         mixed: &mut [f32],
-        (prepared, weights): (&mut Vec<f32>, &mut Vec<f32>),
+        scratch: &mut Scratch,
     ) {
+        let Scratch { prepared, weights } = scratch;
         let heads = &shape.heads;
         let (dim, width, start) = (heads.dim, heads.packed_width(), job.entry.start);
         let count = job.entry.tokens.len();

@@ -2,7 +2,7 @@
 
 use candle_core::{D, DType, Tensor};
 
-use super::{DeviceCache, Entry};
+use super::{DeviceCache, Entry, rows_of};
 use crate::error::Result;
 use crate::model::Model;
 use crate::ops::attention::Heads;
@@ -83,10 +83,7 @@ impl DeviceCache for PlainCache {
         }
         let places = self.places(model, entries)?;
         let weights = model.frozen();
-        let ids: Vec<u32> = entries
-            .iter()
-            .flat_map(|entry| entry.tokens.iter().copied())
-            .collect();
+        let (ids, last) = rows_of(entries);
         let mut x = plain_embedding(&weights.embedding, &ids)?;
         let eps = model.eps();
         for (number, layer) in weights.layers.iter().enumerate() {
@@ -96,11 +93,7 @@ impl DeviceCache for PlainCache {
             let wide = plain_linear(&plain_rms_norm(&x, &layer.post_norm, eps)?, &layer.gate_up)?;
             x = (x + plain_linear(&plain_swiglu(&wide)?, &layer.down)?)?;
         }
-        let mut last = Vec::with_capacity(entries.len());
-        let mut rows = 0;
         for entry in entries {
-            rows += entry.tokens.len() as u32;
-            last.push(rows - 1);
             self.lens[entry.slot] = entry.start + entry.tokens.len();
         }
         let last = Tensor::from_slice(&last, last.len(), model.device())?;
