@@ -5,12 +5,20 @@
 //! over: GRPO over a group, Reinforce++ over all model tokens, RLOO over the rest of a group, GAE over
 //! the future of one trajectory.
 
+mod dr_grpo;
+mod groups;
 mod grpo;
 mod reinforce_pp;
+mod reinforce_pp_baseline;
+mod rloo;
 mod sample;
+mod whitening;
 
+pub use dr_grpo::DrGrpo;
 pub use grpo::Grpo;
 pub use reinforce_pp::ReinforcePlusPlus;
+pub use reinforce_pp_baseline::ReinforcePlusPlusBaseline;
+pub use rloo::Rloo;
 pub use sample::{Sample, SampleError};
 
 /// Turns the rewards of a batch into per-token advantages.
@@ -36,6 +44,9 @@ mod tests {
     fn estimators() -> Vec<Box<dyn AdvantageEstimator>> {
         vec![
             Box::new(Grpo::default()),
+            Box::new(DrGrpo),
+            Box::new(Rloo),
+            Box::new(ReinforcePlusPlusBaseline),
             Box::new(ReinforcePlusPlus {
                 gamma: 1.0,
                 kl_coefficient: 0.0,

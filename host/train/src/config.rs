@@ -3,9 +3,11 @@
 use rlf_policy::PassOptions;
 use serde::{Deserialize, Serialize};
 
-use crate::advantage::{AdvantageEstimator, Grpo, ReinforcePlusPlus};
+use crate::advantage::{
+    AdvantageEstimator, DrGrpo, Grpo, ReinforcePlusPlus, ReinforcePlusPlusBaseline, Rloo,
+};
 use crate::curriculum::CurriculumConfig;
-use crate::loss::{Aggregation, ClippedPolicy};
+use crate::loss::{Aggregation, ClippedPolicy, Ratio};
 
 pub use rlf_policy::{InvalidSetting, OptimizerConfig, Schedule};
 
@@ -94,34 +96,52 @@ pub enum Algorithm {
     #[default]
     #[serde(rename = "grpo")]
     Grpo,
+    /// [`DrGrpo`]: the reward minus the group's mean, the KL penalty is in the loss.
+    #[serde(rename = "dr-grpo")]
+    DrGrpo,
+    /// [`Rloo`]: the reward minus the mean of the others in the group, the KL penalty is in the loss.
+    #[serde(rename = "rloo")]
+    Rloo,
     /// [`ReinforcePlusPlus`]: advantages are normalised over the batch, the KL penalty is in the reward.
     #[serde(rename = "reinforce++")]
     ReinforcePlusPlus,
+    /// [`ReinforcePlusPlusBaseline`]: the reward minus the group's mean, normalised over the batch, the KL penalty is in
+    /// the loss.
+    #[serde(rename = "reinforce++-baseline")]
+    ReinforcePlusPlusBaseline,
 }
 
 /// Reinforcement learning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RlConfig {
-    /// `grpo` (default) or `reinforce++`.
+    /// `grpo` (default), `dr-grpo`, `rloo`, `reinforce++` or `reinforce++-baseline`.
     pub algorithm: Algorithm,
     /// Steps of rollout and update. Default 100. 0 leaves the phase out.
     pub steps: u64,
     /// Tasks per step. Default 64.
     pub prompts_per_step: usize,
-    /// Trajectories per task. Default 8; GRPO needs at least 2.
+    /// Trajectories per task. Default 8; all algorithms but `reinforce++` need at least 2.
     pub group_size: usize,
     /// Updates per pass over a step's trajectories. Default 1, which is exactly on-policy.
     pub mini_batches: usize,
     /// Passes over a step's trajectories. Default 1.
     pub epochs: u64,
+    /// The importance ratio that is clipped: each token's own (`token`, the default), or that of its sequence (`sequence`,
+    /// GSPO, which clips far closer to 1: 0.0003 and 0.0004).
+    pub importance_ratio: Ratio,
     /// The importance ratio is clipped below at `1 - clip_low`, which matters for negative advantages. Default 0.2.
     pub clip_low: f64,
     /// The importance ratio is clipped above at `1 + clip_high`, which matters for positive advantages. Default 0.28
     /// ("clip-higher" of DAPO, arXiv:2503.14476).
     pub clip_high: f64,
-    /// Weight of the KL to the reference policy, which RL began with. `grpo` adds it to the loss, `reinforce++` to the
-    /// reward. Default 0, which needs no reference policy in memory.
+    /// For negative advantages, the importance ratio is clipped above at this value ("dual clip" of Ye et al. 2020,
+    /// arXiv:1912.09729, equation 5; 3 is usual). It matters for tokens that have become far likelier since they were
+    /// sampled. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dual_clip: Option<f64>,
+    /// Weight of the KL to the reference policy, which RL began with. `reinforce++` adds it to the reward, the others to
+    /// the loss. Default 0, which needs no reference policy in memory.
     pub kl_coefficient: f64,
     /// Weight of the entropy bonus in the loss. Default 0.
     pub entropy_coefficient: f64,
@@ -161,8 +181,10 @@ impl Default for RlConfig {
             group_size: 8,
             mini_batches: 1,
             epochs: 1,
+            importance_ratio: Ratio::Token,
             clip_low: 0.2,
             clip_high: 0.28,
+            dual_clip: None,
             kl_coefficient: 0.0,
             entropy_coefficient: 0.0,
             gamma: 1.0,
@@ -250,6 +272,14 @@ impl RlConfig {
             &self.clip_high,
             "the upper bound of the ratio is 1 + clip_high: 0 or more, 0.2 to 0.28 is usual",
         )?;
+        if let Some(bound) = self.dual_clip {
+            InvalidSetting::require(
+                bound.is_finite() && bound > 1.0,
+                "rl.dual_clip",
+                &bound,
+                "must be above 1, such as 3; leave it out for no such bound",
+            )?;
+        }
         InvalidSetting::require(
             not_negative(self.kl_coefficient),
             "rl.kl_coefficient",
@@ -299,6 +329,9 @@ impl RlConfig {
     pub fn estimator(&self) -> Box<dyn AdvantageEstimator> {
         match self.algorithm {
             Algorithm::Grpo => Box::new(Grpo::default()),
+            Algorithm::DrGrpo => Box::new(DrGrpo),
+            Algorithm::Rloo => Box::new(Rloo),
+            Algorithm::ReinforcePlusPlusBaseline => Box::new(ReinforcePlusPlusBaseline),
             Algorithm::ReinforcePlusPlus => Box::new(ReinforcePlusPlus {
                 gamma: self.gamma,
                 kl_coefficient: self.kl_coefficient,
@@ -309,12 +342,14 @@ impl RlConfig {
     /// The loss that these settings choose.
     pub fn policy_loss(&self) -> ClippedPolicy {
         ClippedPolicy {
+            ratio: self.importance_ratio,
             clip_low: self.clip_low,
             clip_high: self.clip_high,
+            dual_clip: self.dual_clip,
             kl_coefficient: match self.algorithm {
-                Algorithm::Grpo => self.kl_coefficient,
                 // It is in the reward instead.
                 Algorithm::ReinforcePlusPlus => 0.0,
+                _ => self.kl_coefficient,
             },
             entropy_coefficient: self.entropy_coefficient,
         }

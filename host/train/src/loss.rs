@@ -5,6 +5,9 @@
 //! before it is cut into micro-batches ([`token_weights`]). So a loss is a weighted sum, and the sum over
 //! micro-batches is the loss of the mini-batch.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use candle_core::{Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +39,18 @@ pub fn token_weights(aggregation: Aggregation, model_tokens: &[usize]) -> Vec<f6
         .collect()
 }
 
+/// The importance ratio of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ratio {
+    /// The token's own: `pi(t) / pi_old(t)`. Default.
+    #[default]
+    Token,
+    /// That of its sequence: the geometric mean of the ratios of the sequence's model tokens (GSPO, Zheng et al. 2025,
+    /// arXiv:2507.18071, equation 7). A token's gradient is that of its own log-probability times this ratio.
+    Sequence,
+}
+
 /// The objective that an update minimises.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Objective {
@@ -46,11 +61,12 @@ pub enum Objective {
 }
 
 /// PPO's clipped surrogate (Schulman et al. 2017, arXiv:1707.06347, equation 7) with a lower and an
-/// upper clip (DAPO, arXiv:2503.14476, equation 10), a KL penalty and an entropy bonus:
+/// upper clip (DAPO, arXiv:2503.14476, equation 10), a bound for negative advantages (Ye et al. 2020,
+/// arXiv:1912.09729, equation 5), a KL penalty and an entropy bonus:
 ///
 /// ```text
-/// rho_t = pi(t) / pi_old(t)
-/// L = sum_t w_t * ( -min(rho_t A_t, clip(rho_t, 1 - low, 1 + high) A_t)
+/// rho_t = pi(t) / pi_old(t)                             or the ratio of its sequence: see Ratio
+/// L = sum_t w_t * ( -max(min(rho_t A_t, clip(rho_t, 1 - low, 1 + high) A_t), [A_t < 0] dual A_t)
 ///                   + kl * (exp(r_t) - r_t - 1)
 ///                   - entropy * H_t )                     r_t = log pi_ref(t) - log pi(t)
 /// ```
@@ -59,10 +75,14 @@ pub enum Objective {
 /// equation 4. All log-probabilities are at the temperature of sampling.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClippedPolicy {
+    /// The importance ratio.
+    pub ratio: Ratio,
     /// The ratio is clipped below at 1 minus this value.
     pub clip_low: f64,
     /// The ratio is clipped above at 1 plus this value.
     pub clip_high: f64,
+    /// For negative advantages, the ratio is clipped above at this value; none leaves it unbounded.
+    pub dual_clip: Option<f64>,
     /// Weight of the KL to the reference policy; 0 needs no reference policy.
     pub kl_coefficient: f64,
     /// Weight of the entropy bonus.
@@ -78,6 +98,8 @@ pub struct TokenTargets {
     /// True for a token that is not the model's and that SFT trains too. It is in no statistic. Empty if all are model
     /// tokens.
     pub prompt: Vec<bool>,
+    /// Each token's sequence, by its number in the micro-batch.
+    pub sequences: Vec<u32>,
     /// Empty for SFT.
     pub advantages: Vec<f32>,
     /// The log-probabilities recorded when the tokens were sampled. Empty for SFT.
@@ -177,25 +199,31 @@ impl ClippedPolicy {
     ) -> Result<Tensor> {
         let (n, device) = (now.len(), log_probs.device());
         let advantages = tensor(&targets.advantages, n, "advantages", device)?;
-        let old = tensor(&targets.old_log_probs, n, "old log-probabilities", device)?;
+        let old = match self.ratio {
+            Ratio::Token => Cow::from(&targets.old_log_probs),
+            Ratio::Sequence => Cow::from(with_sequence_ratios(now, targets)?),
+        };
+        let old_tensor = tensor(&old, n, "old log-probabilities", device)?;
 
         // The clip is decided per token, on numbers. `clamp` would halve the gradient at its bound, and
         // `minimum` would split it at a tie, where every token of a first update is.
         let (low, high) = (1.0 - self.clip_low as f32, 1.0 + self.clip_high as f32);
+        let dual = self.dual_clip.map_or(f32::INFINITY, |bound| bound as f32);
         let mut clipped = vec![0u8; n];
         let mut bound = vec![0f32; n];
         for t in 0..n {
-            let log_ratio = now[t] - targets.old_log_probs[t];
-            let (ratio, advantage) = (log_ratio.exp(), targets.advantages[t]);
+            let (ratio, advantage) = ((now[t] - old[t]).exp(), targets.advantages[t]);
             (clipped[t], bound[t]) = if advantage > 0.0 && ratio > high {
                 (1, high)
             } else if advantage < 0.0 && ratio < low {
                 (1, low)
+            } else if advantage < 0.0 && ratio > dual {
+                (1, dual)
             } else {
                 (0, 1.0)
             };
             statistics.clipped += usize::from(clipped[t]);
-            statistics.kl_old += k3(f64::from(log_ratio));
+            statistics.kl_old += k3(f64::from(now[t] - targets.old_log_probs[t]));
             statistics.ratio_deviation = statistics
                 .ratio_deviation
                 .max((f64::from(ratio) - 1.0).abs());
@@ -204,7 +232,7 @@ impl ClippedPolicy {
         let bound = tensor(&bound, n, "clip bounds", device)?;
         // Clipped tokens are masked before the exponential. Masked after it, an overflowing ratio would
         // give 0 * inf in the backward pass.
-        let log_ratio = (log_probs - old)?;
+        let log_ratio = (log_probs - old_tensor)?;
         let log_ratio = clipped.where_cond(&log_ratio.zeros_like()?, &log_ratio)?;
         let ratio = (log_ratio.exp()? * bound)?;
         let mut per_token = (ratio * advantages)?.neg()?;
@@ -228,6 +256,30 @@ impl ClippedPolicy {
         }
         Ok(per_token)
     }
+}
+
+/// Old log-probabilities from which each token has the ratio of its sequence: the present one minus the mean of the
+/// sequence's log-ratios.
+fn with_sequence_ratios(now: &[f32], targets: &TokenTargets) -> Result<Vec<f32>> {
+    let (old, sequences) = (&targets.old_log_probs, &targets.sequences);
+    if old.len() != now.len() || sequences.len() != now.len() {
+        candle_core::bail!(
+            "{} sequences' numbers for {} model tokens",
+            sequences.len(),
+            now.len()
+        );
+    }
+    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for (t, sequence) in sequences.iter().enumerate() {
+        let (sum, count) = sums.entry(*sequence).or_default();
+        *sum += f64::from(now[t] - old[t]);
+        *count += 1.0;
+    }
+    let tokens = now.iter().zip(sequences);
+    let mean = |sequence: &u32| sums.get(sequence).map_or(0.0, |(sum, count)| sum / count);
+    Ok(tokens
+        .map(|(now, sequence)| now - mean(sequence) as f32)
+        .collect())
 }
 
 /// `exp(r) - r - 1`: never negative, and 0 exactly at 0.

@@ -90,6 +90,7 @@ pub(crate) fn token_targets(
             .weights
             .push(prompt.map_or(sequence.weight, |prompt| prompt.weight));
         targets.prompt.push(prompt.is_some());
+        targets.sequences.push(*index);
         targets.advantages.extend(sequence.advantages.get(position));
         targets
             .old_log_probs

@@ -814,6 +814,9 @@ fn reinforcement_learning_raises_the_reward_of_what_it_samples() {
         (Algorithm::Grpo, Aggregation::SequenceMean),
         (Algorithm::ReinforcePlusPlus, Aggregation::TokenMean),
         (Algorithm::ReinforcePlusPlus, Aggregation::SequenceMean),
+        (Algorithm::ReinforcePlusPlusBaseline, Aggregation::TokenMean),
+        (Algorithm::DrGrpo, Aggregation::TokenMean),
+        (Algorithm::Rloo, Aggregation::TokenMean),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let mut run = RunDirectory::create(folder.path(), &RunSpec::default(), KEEP).unwrap();

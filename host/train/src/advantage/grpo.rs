@@ -1,7 +1,6 @@
 //! GRPO: the advantage of a trajectory is its reward relative to the other rewards of its group.
 
-use std::collections::BTreeMap;
-
+use super::groups::{from_mean, per_trajectory};
 use super::{AdvantageEstimator, Sample};
 
 /// Group-normalised advantages (Shao et al. 2024, "DeepSeekMath", arXiv:2402.03300, section 4.1.2):
@@ -34,42 +33,15 @@ impl AdvantageEstimator for Grpo {
     }
 
     fn advantages(&self, batch: &[Sample]) -> Vec<Vec<f32>> {
-        let mut groups: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        for sample in batch.iter().filter(|sample| !sample.excluded()) {
-            groups
-                .entry(sample.group())
-                .or_default()
-                .push(sample.total_reward());
-        }
-        batch
-            .iter()
-            .map(|sample| {
-                let advantage = match groups.get(&sample.group()) {
-                    Some(rewards) if !sample.excluded() => {
-                        self.normalise(sample.total_reward(), rewards) as f32
-                    }
-                    _ => 0.0,
-                };
-                sample
-                    .mask()
-                    .iter()
-                    .map(|seen| if *seen { advantage } else { 0.0 })
-                    .collect()
-            })
-            .collect()
+        per_trajectory(batch, |reward, group| self.normalise(reward, group))
     }
 }
 
 impl Grpo {
     fn normalise(self, reward: f64, group: &[f64]) -> f64 {
-        // Compared, not computed: the rounded mean of equal numbers need not be that number.
-        if group.iter().all(|other| *other == group[0]) {
-            return 0.0;
-        }
-        let n = group.len() as f64;
-        let mean = group.iter().sum::<f64>() / n;
-        let variance = group.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        (reward - mean) / (variance.sqrt() + self.eps)
+        let squares = group.iter().map(|other| from_mean(*other, group).powi(2));
+        let variance = squares.sum::<f64>() / (group.len() as f64 - 1.0);
+        from_mean(reward, group) / (variance.sqrt() + self.eps)
     }
 }
 

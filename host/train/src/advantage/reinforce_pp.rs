@@ -1,9 +1,7 @@
 //! Reinforce++: REINFORCE with a KL reward per token and one normalisation over the batch.
 
+use super::whitening::whitened;
 use super::{AdvantageEstimator, Sample};
-
-/// Added to the variance before its root, as in verl's `masked_whiten`.
-const WHITEN_EPS: f64 = 1e-8;
 
 /// Reinforce++ (Hu 2025, "REINFORCE++: A Simple and Efficient Approach for Aligning Large Language
 /// Models", arXiv:2501.03262, section 3), with `t` counting model tokens only:
@@ -37,21 +35,7 @@ impl AdvantageEstimator for ReinforcePlusPlus {
 
     fn advantages(&self, batch: &[Sample]) -> Vec<Vec<f32>> {
         let returns: Vec<Vec<f64>> = batch.iter().map(|sample| self.returns(sample)).collect();
-        let whiten = Whitening::over(batch, &returns);
-        batch
-            .iter()
-            .zip(&returns)
-            .map(|(sample, returns)| {
-                let seen = |seen: &bool| *seen && !sample.excluded();
-                let whitened = returns.iter().map(|g| whiten.apply(*g) as f32);
-                sample
-                    .mask()
-                    .iter()
-                    .zip(whitened)
-                    .map(|(m, a)| if seen(m) { a } else { 0.0 })
-                    .collect()
-            })
-            .collect()
+        whitened(batch, &returns)
     }
 }
 
@@ -71,42 +55,6 @@ impl ReinforcePlusPlus {
             returns[t] = future;
         }
         returns
-    }
-}
-
-struct Whitening {
-    mean: f64,
-    inverse_deviation: f64,
-}
-
-impl Whitening {
-    fn over(batch: &[Sample], returns: &[Vec<f64>]) -> Self {
-        let counted: Vec<f64> = batch
-            .iter()
-            .zip(returns)
-            .filter(|(sample, _)| !sample.excluded())
-            .flat_map(|(sample, returns)| sample.mask().iter().zip(returns))
-            .filter(|(seen, _)| **seen)
-            .map(|(_, g)| *g)
-            .collect();
-        // All returns are equal: no token is better than another.
-        if counted.iter().all(|g| *g == counted[0]) {
-            return Self {
-                mean: 0.0,
-                inverse_deviation: 0.0,
-            };
-        }
-        let n = counted.len() as f64;
-        let mean = counted.iter().sum::<f64>() / n;
-        let variance = counted.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        Self {
-            mean,
-            inverse_deviation: 1.0 / (variance + WHITEN_EPS).sqrt(),
-        }
-    }
-
-    fn apply(&self, g: f64) -> f64 {
-        (g - self.mean) * self.inverse_deviation
     }
 }
 

@@ -13,13 +13,18 @@ fn defaults_are_valid() {
 }
 
 #[test]
-fn a_group_of_one_is_refused_for_grpo_only() {
+fn a_group_of_one_is_refused_where_a_group_is_compared() {
     let message = rl("group_size = 1").unwrap_err();
     assert!(
         message.contains("rl.group_size = 1") && message.contains("at least 2"),
         "{message}"
     );
     assert_eq!(rl("group_size = 1\nalgorithm = \"reinforce++\""), Ok(()));
+    for algorithm in ["dr-grpo", "rloo", "reinforce++-baseline"] {
+        let text = format!("algorithm = \"{algorithm}\"");
+        assert_eq!(rl(&text), Ok(()));
+        assert!(rl(&format!("group_size = 1\n{text}")).is_err());
+    }
 }
 
 #[test]
@@ -58,6 +63,8 @@ fn numbers_that_cannot_be_are_refused() {
         "temperature = 0.0",
         "clip_low = 1.5",
         "clip_high = nan",
+        "dual_clip = 1.0",
+        "dual_clip = inf",
         "kl_coefficient = -1.0",
         "gamma = 0.0",
         "mini_batches = 0",

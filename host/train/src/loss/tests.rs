@@ -3,8 +3,10 @@ use candle_core::Var;
 use super::*;
 
 const CLIP: ClippedPolicy = ClippedPolicy {
+    ratio: Ratio::Token,
     clip_low: 0.2,
     clip_high: 0.28,
+    dual_clip: None,
     kl_coefficient: 0.0,
     entropy_coefficient: 0.0,
 };
@@ -16,6 +18,7 @@ fn targets() -> TokenTargets {
         old_log_probs: vec![-1.0, -0.9, -1.2, -0.1],
         reference_log_probs: vec![-1.1, -0.6, -1.5, -0.3],
         prompt: vec![],
+        sequences: vec![0, 0, 1, 1],
     }
 }
 
@@ -125,6 +128,71 @@ fn a_clipped_ratio_that_overflows_gives_no_nan() {
     let (loss, gradient, _, _) = differentiate(CLIP, &[-0.1], &targets);
     assert!((loss + 1.28).abs() < 1e-6);
     assert_eq!(gradient, vec![0.0]);
+}
+
+#[test]
+fn golden_value_with_the_ratio_of_sequences() {
+    let policy = ClippedPolicy {
+        ratio: Ratio::Sequence,
+        ..CLIP
+    };
+    let (loss, gradient, _, statistics) =
+        differentiate(policy, &[-1.0, -0.5, -2.0, -0.1], &targets());
+    // Python: the first sequence's mean log-ratio is 0.2 and its ratio 1.2214; the second's are -0.4 and 0.6703, which is
+    // clipped at 0.8 because both advantages are negative.
+    let ratio = 0.2f32.exp();
+    assert!(
+        (loss - (-0.5 * ratio + 0.25 * 0.8 * 1.5)).abs() < 1e-6,
+        "{loss}"
+    );
+    for (got, wanted) in gradient
+        .iter()
+        .zip([-0.25 * ratio, -0.25 * ratio, 0.0, 0.0])
+    {
+        assert!((got - wanted).abs() < 1e-6, "{gradient:?}");
+    }
+    assert_eq!(statistics.clipped, 2);
+    // The distance from the old policy is measured by token in any case.
+    let (_, _, _, by_token) = differentiate(CLIP, &[-1.0, -0.5, -2.0, -0.1], &targets());
+    assert_eq!(statistics.kl_old, by_token.kl_old);
+}
+
+#[test]
+fn at_ratio_one_the_ratio_of_a_sequence_changes_nothing() {
+    let policy = ClippedPolicy {
+        ratio: Ratio::Sequence,
+        ..CLIP
+    };
+    let old = targets().old_log_probs;
+    let (loss, gradient, _, statistics) = differentiate(policy, &old, &targets());
+    assert_eq!((loss, gradient, statistics.ratio_deviation), {
+        let (loss, gradient, _, _) = differentiate(CLIP, &old, &targets());
+        (loss, gradient, 0.0)
+    });
+}
+
+#[test]
+fn a_bad_token_that_became_far_likelier_is_bounded_by_the_dual_clip() {
+    let policy = ClippedPolicy {
+        dual_clip: Some(3.0),
+        ..CLIP
+    };
+    // Ratio 2 is below the bound, ratio 4 above it, and for the third the advantage is positive.
+    let targets = TokenTargets {
+        weights: vec![1.0; 3],
+        advantages: vec![-0.5, -0.5, 0.5],
+        old_log_probs: vec![-3.0; 3],
+        ..TokenTargets::default()
+    };
+    let log_probs = [2.0f32, 4.0, 0.5].map(|ratio| ratio.ln() - 3.0);
+    let (loss, gradient, _, statistics) = differentiate(policy, &log_probs, &targets);
+    // 0.5 * 2 + 0.5 * 3 - 0.5 * 0.5
+    assert!((loss - 2.25).abs() < 1e-5, "{loss}");
+    assert!((gradient[0] - 1.0).abs() < 1e-5, "{gradient:?}");
+    assert_eq!(gradient[1], 0.0);
+    assert_eq!(statistics.clipped, 1);
+    let (loss, _, _, _) = differentiate(CLIP, &log_probs, &targets);
+    assert!((loss - 2.75).abs() < 1e-5, "{loss}");
 }
 
 #[test]

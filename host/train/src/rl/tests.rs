@@ -13,7 +13,11 @@ const VOCAB: usize = 11;
 
 fn configs() -> Vec<RlConfig> {
     let mut configs = Vec::new();
-    for algorithm in [Algorithm::Grpo, Algorithm::ReinforcePlusPlus] {
+    for algorithm in [
+        Algorithm::Grpo,
+        Algorithm::ReinforcePlusPlus,
+        Algorithm::ReinforcePlusPlusBaseline,
+    ] {
         for aggregation in [Aggregation::TokenMean, Aggregation::SequenceMean] {
             for kl_coefficient in [0.0, 0.1] {
                 let base = RlConfig::default();
