@@ -18,10 +18,8 @@ pub struct Score {
     /// Numbers for logs, as (`plugin.metric`, value).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<(String, f64)>,
-    /// One reward per turn of the model, if the rewards or the environment grade turns.
-    ///
-    /// Nothing fills this in yet. It is the input of estimators with turn-level credit
-    /// (MT-GRPO, Zeng et al. 2025, arXiv:2505.11821), which are planned.
+    /// One reward for each turn in which the model produced a token, if the rewards grade turns: the sum of weight x
+    /// per-event term over the events of the turn. Turn-level credit reads them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_rewards: Option<Vec<f64>>,
 }

@@ -1,9 +1,10 @@
 //! The formula that turns terms into a reward: weights, gates and the condition of success. It is separate from the
 //! plugins that return the terms, so that it can be read and tested alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rlf_dialogue::score::{EventCredit, Excluded, ExclusionCause, Graded, Score};
+use rlf_dialogue::trajectory::Event;
 
 use crate::error::RewardsError;
 use crate::expression::Condition;
@@ -25,6 +26,8 @@ pub(crate) struct Formula {
     /// The plugins, each once, in order of first mention.
     pub(crate) names: Vec<String>,
     parts: Vec<Part>,
+    /// Weights of per-event terms in the rewards of turns, by `plugin.term`.
+    turns: BTreeMap<String, f64>,
     pub(crate) success: Condition,
 }
 
@@ -35,6 +38,7 @@ impl Formula {
         }
         let mut names: Vec<String> = Vec::new();
         let mut parts = Vec::new();
+        let mut turns: BTreeMap<String, f64> = BTreeMap::new();
         for (index, entry) in config.stack.iter().enumerate() {
             let plugin = names
                 .iter()
@@ -50,6 +54,9 @@ impl Formula {
                     plugin: entry.plugin.clone(),
                     source,
                 })?;
+            for (term, weight) in &entry.turns {
+                *turns.entry(format!("{}.{term}", entry.plugin)).or_default() += weight;
+            }
             parts.push(Part {
                 plugin,
                 weights,
@@ -59,6 +66,7 @@ impl Formula {
         let formula = Self {
             names,
             parts,
+            turns,
             success: config.success.clone(),
         };
         formula.check_condition("rewards.success", &config.success)?;
@@ -185,6 +193,35 @@ impl Formula {
         })
     }
 
+    /// The rewards of a trajectory's turns, from the credit of its events; none if no weights ask for them.
+    pub(crate) fn turn_rewards(
+        &self,
+        credits: &[EventCredit],
+        events: &[Event],
+    ) -> Option<Vec<f64>> {
+        if self.turns.is_empty() {
+            return None;
+        }
+        // The turn of each event. What happens before the model speaks is no turn's.
+        let mut turns = 0;
+        let of_event: Vec<Option<usize>> = events
+            .iter()
+            .map(|event| {
+                turns += usize::from(matches!(event, Event::Turn(turn) if turn.tokens > 0));
+                turns.checked_sub(1)
+            })
+            .collect();
+        let mut rewards = vec![0.0; turns];
+        for credit in credits {
+            let weight = self.turns.get(&credit.term);
+            let turn = of_event.get(credit.event).copied().flatten();
+            if let (Some(weight), Some(turn)) = (weight, turn) {
+                rewards[turn] += weight * credit.value;
+            }
+        }
+        Some(rewards)
+    }
+
     fn holds(&self, condition: &Condition, scores: &[&PluginScore]) -> Result<bool, Excluded> {
         let at = self.names.iter().position(|name| *name == condition.plugin);
         let score = at.map_or_else(|| unreachable!("checked in `new`"), |at| scores[at]);
@@ -228,6 +265,8 @@ fn unknown_term(plugin: &str, term: Option<&str>, score: &PluginScore) -> Exclud
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::reward::GradeError;
 
@@ -283,6 +322,51 @@ weight = 0.1
             }
         );
         assert_eq!(score.metrics[0], ("em.tokens".into(), 7.0));
+    }
+
+    #[test]
+    fn a_turn_has_the_credit_of_its_events() {
+        let stack = "success = \"em.em >= 1\"\n[[stack]]\nplugin = \"em\"\n";
+        let turn = |tokens: u32| {
+            let json = json!({ "turn": {
+                "text": "", "reasoning": null, "visible": "", "calls": [], "malformed": [], "tokens": tokens,
+            }});
+            serde_json::from_value::<Event>(json).unwrap()
+        };
+        let user = || {
+            serde_json::from_value::<Event>(
+                json!({ "user": { "role": "user", "content": "Go on." }}),
+            )
+        };
+        // A turn without tokens is no turn of the model's.
+        let events = [
+            user().unwrap(),
+            turn(3),
+            user().unwrap(),
+            turn(0),
+            turn(2),
+            user().unwrap(),
+        ];
+        let credit = |event: usize, term: &str, value: f64| EventCredit {
+            event,
+            term: term.into(),
+            value,
+        };
+        let credits = [
+            credit(0, "em.step", 100.0),
+            credit(1, "em.step", 1.0),
+            credit(2, "em.step", 0.5),
+            credit(3, "em.step", 0.25),
+            credit(5, "em.step", 8.0),
+            credit(5, "em.other", 100.0),
+        ];
+        assert_eq!(
+            formula(stack).unwrap().turn_rewards(&credits, &events),
+            None
+        );
+        let graded = format!("{stack}turns = {{ step = 2.0 }}\n");
+        let rewards = formula(&graded).unwrap().turn_rewards(&credits, &events);
+        assert_eq!(rewards, Some(vec![3.5, 16.0]));
     }
 
     #[test]

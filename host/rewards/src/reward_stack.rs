@@ -131,11 +131,18 @@ impl RewardStack {
             let mut scores = self.formula.scores(&answers, gradable.len()).into_iter();
             group
                 .iter()
-                .map(|trajectory| match &trajectory.excluded {
-                    Some(_) => Err(excluded_by_rollout(trajectory)),
-                    None => scores
+                .map(|trajectory| {
+                    if trajectory.excluded.is_some() {
+                        return Err(excluded_by_rollout(trajectory));
+                    }
+                    let score = scores
                         .next()
-                        .unwrap_or_else(|| unreachable!("one score per gradable one")),
+                        .unwrap_or_else(|| unreachable!("one score per gradable one"));
+                    score.map(|mut score| {
+                        let (formula, credits) = (&self.formula, &score.per_event);
+                        score.turn_rewards = formula.turn_rewards(credits, &trajectory.events);
+                        score
+                    })
                 })
                 .collect()
         })

@@ -58,6 +58,11 @@ pub struct RewardEntry {
     /// Weights of several terms, by name. Used instead of `weight` and `term`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<String, f64>,
+    /// Weights of per-event terms, by name. They make the rewards of turns, for `rl.algorithm = "mt-grpo"`: a turn of the
+    /// model has the events up to the next one, so a call belongs to the turn that made it. They add nothing to the
+    /// reward of the trajectory, and no gate applies to them. Default: none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub turns: BTreeMap<String, f64>,
     /// A condition. If it is false for a trajectory, this entry adds 0. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Condition>,
@@ -87,7 +92,9 @@ impl RewardEntry {
                 .map(|(term, weight)| (term.clone(), *weight))
                 .collect(),
         };
-        if let Some((term, weight)) = named.iter().find(|(_, weight)| !weight.is_finite()) {
+        let weighed = named.iter().map(|(term, weight)| (term, weight));
+        let mut weighed = weighed.chain(&self.turns);
+        if let Some((term, weight)) = weighed.find(|(_, weight)| !weight.is_finite()) {
             return Err(WeightsError::OfTerm {
                 term: term.clone(),
                 weight: *weight,
@@ -137,6 +144,10 @@ mod tests {
         assert_eq!(
             refusal("plugin = \"a\"\nweight = inf"),
             "`weight` is inf; it must be a finite number"
+        );
+        assert_eq!(
+            refusal("plugin = \"a\"\nturns = { step = inf }"),
+            "the weight of `step` is inf; it must be a finite number"
         );
         assert_eq!(
             refusal("plugin = \"a\"\nweights = { em = nan }"),

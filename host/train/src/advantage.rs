@@ -8,6 +8,7 @@
 mod dr_grpo;
 mod groups;
 mod grpo;
+mod mt_grpo;
 mod reinforce_pp;
 mod reinforce_pp_baseline;
 mod rloo;
@@ -16,6 +17,7 @@ mod whitening;
 
 pub use dr_grpo::DrGrpo;
 pub use grpo::Grpo;
+pub use mt_grpo::MtGrpo;
 pub use reinforce_pp::ReinforcePlusPlus;
 pub use reinforce_pp_baseline::ReinforcePlusPlusBaseline;
 pub use rloo::Rloo;
@@ -44,6 +46,7 @@ mod tests {
     fn estimators() -> Vec<Box<dyn AdvantageEstimator>> {
         vec![
             Box::new(Grpo::default()),
+            Box::new(MtGrpo::default()),
             Box::new(DrGrpo),
             Box::new(Rloo),
             Box::new(ReinforcePlusPlusBaseline),

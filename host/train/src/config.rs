@@ -4,7 +4,7 @@ use rlf_policy::PassOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::advantage::{
-    AdvantageEstimator, DrGrpo, Grpo, ReinforcePlusPlus, ReinforcePlusPlusBaseline, Rloo,
+    AdvantageEstimator, DrGrpo, Grpo, MtGrpo, ReinforcePlusPlus, ReinforcePlusPlusBaseline, Rloo,
 };
 use crate::curriculum::CurriculumConfig;
 use crate::loss::{Aggregation, ClippedPolicy, Ratio};
@@ -96,6 +96,10 @@ pub enum Algorithm {
     #[default]
     #[serde(rename = "grpo")]
     Grpo,
+    /// [`MtGrpo`]: as `grpo`, and each turn before the last also by the turn's own rewards, which `turns` of a
+    /// `[[rewards.stack]]` entry weighs.
+    #[serde(rename = "mt-grpo")]
+    MtGrpo,
     /// [`DrGrpo`]: the reward minus the group's mean, the KL penalty is in the loss.
     #[serde(rename = "dr-grpo")]
     DrGrpo,
@@ -115,7 +119,7 @@ pub enum Algorithm {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RlConfig {
-    /// `grpo` (default), `dr-grpo`, `rloo`, `reinforce++` or `reinforce++-baseline`.
+    /// `grpo` (default), `mt-grpo`, `dr-grpo`, `rloo`, `reinforce++` or `reinforce++-baseline`.
     pub algorithm: Algorithm,
     /// Steps of rollout and update. Default 100. 0 leaves the phase out.
     pub steps: u64,
@@ -329,6 +333,7 @@ impl RlConfig {
     pub fn estimator(&self) -> Box<dyn AdvantageEstimator> {
         match self.algorithm {
             Algorithm::Grpo => Box::new(Grpo::default()),
+            Algorithm::MtGrpo => Box::new(MtGrpo::default()),
             Algorithm::DrGrpo => Box::new(DrGrpo),
             Algorithm::Rloo => Box::new(Rloo),
             Algorithm::ReinforcePlusPlusBaseline => Box::new(ReinforcePlusPlusBaseline),

@@ -119,6 +119,10 @@ fn settings_that_make_no_sense_are_refused_with_the_reason() {
             &["rl.top_k = 20", "off-policy", "evaluation"],
         ),
         ("rl.temperature=0", &["rl.temperature = 0"]),
+        (
+            "rl.algorithm=mt-grpo",
+            &["rewards of turns", "turns = { TERM = 1.0 }"],
+        ),
         ("eval.samples=0", &["eval.samples"]),
     ] {
         let attempt = experiment.try_train("run", &["--set", set]);

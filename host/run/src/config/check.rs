@@ -6,7 +6,7 @@ use rlf_forge::countries::CountriesConfigError;
 use rlf_rollout::policy_generator::InvalidSize;
 use rlf_sandbox::SandboxError;
 use rlf_tools::tool_manager::ToolError;
-use rlf_train::config::InvalidSetting;
+use rlf_train::config::{Algorithm, InvalidSetting, RlConfig};
 
 use super::{RunConfig, of_mcp, of_openenv};
 use crate::error::ConfigurationError;
@@ -67,6 +67,19 @@ impl RunConfig {
                 "rl.curriculum",
                 "[rl.curriculum] cannot estimate the success on tasks that never come again, as those of [tasks.facts]; \
                  remove it, or use a file: `tasks.train`",
+            );
+        }
+        let grades_turns = self
+            .rewards
+            .stack
+            .iter()
+            .any(|entry| !entry.turns.is_empty());
+        let by_turn = |rl: &RlConfig| rl.algorithm == Algorithm::MtGrpo;
+        if self.rl.as_ref().is_some_and(by_turn) && !grades_turns {
+            return wrong(
+                "rl.algorithm",
+                "\"mt-grpo\" needs rewards of turns: weigh a per-event term with `turns = { TERM = 1.0 }` in an entry of \
+                 [[rewards.stack]], or use `algorithm = \"grpo\"`",
             );
         }
         if self.sft.is_none() && self.rl.is_none() {

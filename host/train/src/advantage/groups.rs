@@ -26,7 +26,7 @@ impl Groups {
 
 /// True if the rewards of a group are not all equal. This is compared, not computed: the rounded mean of equal numbers need
 /// not be that number.
-fn differ(group: &[f64]) -> bool {
+pub(super) fn differ(group: &[f64]) -> bool {
     group.iter().any(|reward| *reward != group[0])
 }
 

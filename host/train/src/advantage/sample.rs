@@ -26,6 +26,18 @@ pub enum SampleError {
         /// Index of the sequence within the trajectory.
         sequence: usize,
     },
+    /// The number of turns that the rewards grade is not that of the trajectory.
+    #[error(
+        "trajectory {id}: the rewards grade {rewards} turns, but the model has {turns}; this is a fault of the program"
+    )]
+    Turns {
+        /// The trajectory's id.
+        id: String,
+        /// Turns of the model with tokens.
+        turns: usize,
+        /// Turns with a reward.
+        rewards: usize,
+    },
     /// The reward is not a finite number. Rewards are averaged over the batch, so one would spoil all of it.
     #[error("trajectory {id}: the reward is {reward}, not a finite number; mend the reward plugin")]
     Reward {
@@ -96,6 +108,14 @@ impl Sample {
         let mut sample = Self::build(group, mask, turns, score.reward);
         sample.log_probs = log_probs;
         if let Some(rewards) = &score.turn_rewards {
+            if rewards.len() != sample.turns.len() {
+                let (turns, rewards) = (sample.turns.len(), rewards.len());
+                return Err(SampleError::Turns {
+                    id: id(),
+                    turns,
+                    rewards,
+                });
+            }
             sample.turn_rewards = Some(rewards.clone());
         }
         Ok((sample, sequences))
@@ -184,10 +204,7 @@ impl Sample {
         &self.rewards
     }
 
-    /// One reward per turn, if the rewards or the environment grade turns.
-    ///
-    /// No estimator reads them yet. They are the input of turn-level credit (MT-GRPO, Zeng et al. 2025,
-    /// arXiv:2505.11821), which is planned.
+    /// One reward per turn, if the rewards grade turns. [`MtGrpo`](super::MtGrpo) reads them.
     pub fn turn_rewards(&self) -> Option<&[f64]> {
         self.turn_rewards.as_deref()
     }
@@ -239,6 +256,12 @@ impl Sample {
     pub(crate) fn with_log_probs(mut self, log_probs: Vec<f32>) -> Self {
         assert_eq!(log_probs.len(), self.mask.len());
         self.log_probs = log_probs;
+        self
+    }
+
+    pub(crate) fn with_turn_rewards(mut self, rewards: Vec<f64>) -> Self {
+        assert_eq!(rewards.len(), self.turns.len(), "one reward per turn");
+        self.turn_rewards = Some(rewards);
         self
     }
 

@@ -20,7 +20,7 @@ fn a_group_of_one_is_refused_where_a_group_is_compared() {
         "{message}"
     );
     assert_eq!(rl("group_size = 1\nalgorithm = \"reinforce++\""), Ok(()));
-    for algorithm in ["dr-grpo", "rloo", "reinforce++-baseline"] {
+    for algorithm in ["mt-grpo", "dr-grpo", "rloo", "reinforce++-baseline"] {
         let text = format!("algorithm = \"{algorithm}\"");
         assert_eq!(rl(&text), Ok(()));
         assert!(rl(&format!("group_size = 1\n{text}")).is_err());
