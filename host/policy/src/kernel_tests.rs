@@ -23,7 +23,7 @@ use crate::ops::linear::{Weight, linear_into};
 use crate::ops::norm::{rms_norm_backward_into, rms_norm_into};
 use crate::ops::rotary::RotaryTable;
 use crate::ops::swiglu::{swiglu_backward_into, swiglu_into};
-use crate::sample::{DrawKey, Sampled, Sampler, SamplingParams};
+use crate::sample::{Draw, DrawKey, Sampled, Sampler, SamplingParams};
 
 const EPS: f32 = 1e-6;
 const WARP: usize = 32;
@@ -1038,33 +1038,21 @@ fn draws_are_those_of_the_cpu() {
         }
         // The same most probable token twice.
         (logits[4], logits[2]) = (9.0, 9.0);
-        let samplers: Vec<Sampler> = (0..rows)
+        let draws: Vec<Draw> = (0..rows)
             .map(|row| {
                 let temperature = [0.0, 1.0, 0.5, 1.7][row % 4];
                 let params = SamplingParams {
                     temperature,
                     ..SamplingParams::default()
                 };
-                Sampler::new(params, 5, Purpose::Test).unwrap()
-            })
-            .collect();
-        // As `Cuda::sample` gives them.
-        let scales: Vec<f32> = samplers
-            .iter()
-            .map(|sampler| 1.0 / sampler.params().log_prob_temperature())
-            .collect();
-        let uniforms: Vec<f64> = samplers
-            .iter()
-            .enumerate()
-            .map(|(row, sampler)| {
-                let greedy = sampler.params().is_greedy();
-                if greedy {
-                    -1.0
-                } else {
-                    sampler.uniform(key(row))
+                Draw {
+                    sampler: Sampler::new(params, 5, Purpose::Test).unwrap(),
+                    key: key(row),
                 }
             })
             .collect();
+        let numbers = draws.iter().map(|draw| Draw::scale_and_uniform(Some(draw)));
+        let (scales, uniforms): (Vec<f32>, Vec<f64>) = numbers.unzip();
         let draw = |logits: &[f32]| {
             let (mut ids, mut log_probs) = (vec![0u32; rows], poison::<f32>(rows));
             Kernel::new("sample")
@@ -1080,7 +1068,12 @@ fn draws_are_those_of_the_cpu() {
         let (ids, log_probs) = draw(&logits);
         let row = |number: usize| &logits[number * vocabulary..(number + 1) * vocabulary];
         let expected: Vec<Sampled> = (0..rows)
-            .map(|number| samplers[number].sample(row(number), key(number)).unwrap())
+            .map(|number| {
+                draws[number]
+                    .sampler
+                    .sample(row(number), key(number))
+                    .unwrap()
+            })
             .collect();
         let expected_ids: Vec<u32> = expected.iter().map(|drawn| drawn.id).collect();
         assert_eq!(ids, expected_ids);

@@ -17,9 +17,9 @@ use crate::weights::{Parameter, Weights, head_index, parameters, variable};
 /// The two implementations of a model's operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operators {
-    /// Fused operators with their own backward pass, for the CPU and for CUDA: the default on the CPU, and with bf16.
+    /// Fused operators with their own backward pass, for the CPU and for CUDA: the default there.
     Fused,
-    /// Their plain twins in candle's operators, on any device: the reference, and the default on other devices.
+    /// Their plain twins in candle's operators, on any device: the reference, and the default elsewhere.
     Plain,
 }
 

@@ -110,6 +110,20 @@ pub struct Draw {
     pub key: DrawKey,
 }
 
+#[cfg(any(test, feature = "cuda"))]
+impl Draw {
+    /// The factor of logits and the number in 0..1 that decide a draw on a device. The number is below 0 for the most
+    /// probable token. Where there is no draw, it is any draw.
+    pub(crate) fn scale_and_uniform(draw: Option<&Self>) -> (f32, f64) {
+        let Some(Self { sampler, key }) = draw else {
+            return (1.0, -1.0);
+        };
+        let scale = 1.0 / sampler.params.log_prob_temperature();
+        let greedy = sampler.params.is_greedy();
+        (scale, if greedy { -1.0 } else { sampler.uniform(*key) })
+    }
+}
+
 /// Draws tokens. Stateless: the same logits and key give the same token.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampler {

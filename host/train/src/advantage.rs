@@ -69,10 +69,11 @@ mod tests {
             -2.0f64..2.0,
             prop::bool::weighted(0.2),
             prop::collection::vec((-6.0f32..0.0, -6.0f32..0.0), 24),
+            prop::option::of(prop::collection::vec(-1.0f64..1.0, 3)),
         );
         prop::collection::vec(sample, 1..12).prop_map(|rows| {
             rows.into_iter()
-                .map(|(group, turns, reward, excluded, log_probs)| {
+                .map(|(group, turns, reward, excluded, log_probs, of_turns)| {
                     let mut mask = vec![false; 2];
                     for (model, observation) in turns {
                         mask.extend(std::iter::repeat_n(true, model));
@@ -83,10 +84,17 @@ mod tests {
                         .zip(log_probs.iter().cycle())
                         .map(|(_, pair)| *pair)
                         .unzip();
-                    Sample::from_mask(group, &mask, reward)
+                    let sample = Sample::from_mask(group, &mask, reward)
                         .with_log_probs(old)
                         .with_reference_log_probs(reference)
-                        .with_excluded(excluded)
+                        .with_excluded(excluded);
+                    match of_turns {
+                        Some(rewards) => {
+                            let turns = sample.turns().len();
+                            sample.with_turn_rewards(rewards[..turns].to_vec())
+                        }
+                        None => sample,
+                    }
                 })
                 .collect()
         })
@@ -112,7 +120,11 @@ mod tests {
         fn what_an_excluded_trajectory_scored_changes_nothing(batch in batches(), reward in -9.0f64..9.0) {
             let changed: Vec<Sample> = batch
                 .iter()
-                .map(|s| if s.excluded() { s.clone().with_outcome(reward) } else { s.clone() })
+                .map(|s| {
+                    let turns = vec![reward; s.turns().len()];
+                    let other = s.clone().with_outcome(reward).with_turn_rewards(turns);
+                    if s.excluded() { other } else { s.clone() }
+                })
                 .collect();
             for estimator in estimators() {
                 prop_assert_eq!(estimator.advantages(&batch), estimator.advantages(&changed));

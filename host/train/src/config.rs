@@ -228,8 +228,8 @@ impl RlConfig {
             "rl.group_size",
             &self.group_size,
             if smallest_group > 1 {
-                "a group is normalised by its own mean and deviation, and one trajectory alone always \
-                 gets advantage 0; write at least 2 (8 is usual), or use `algorithm = \"reinforce++\"`"
+                "this algorithm compares the trajectories of a group, and one trajectory alone always gets advantage 0; \
+                 write at least 2 (8 is usual), or use `algorithm = \"reinforce++\"`"
             } else {
                 at_least_one
             },

@@ -46,7 +46,7 @@ pub enum Ratio {
     /// The token's own: `pi(t) / pi_old(t)`. Default.
     #[default]
     Token,
-    /// That of its sequence: the geometric mean of the ratios of the sequence's model tokens (GSPO, Zheng et al. 2025,
+    /// That of its sequence of tokens (a trajectory has several where its history is written anew): the geometric mean of the ratios of the sequence's model tokens (GSPO, Zheng et al. 2025,
     /// arXiv:2507.18071, equation 7). A token's gradient is that of its own log-probability times this ratio.
     Sequence,
 }
@@ -125,7 +125,7 @@ pub struct LossStatistics {
     pub kl_reference: f64,
     /// Tokens whose ratio was clipped.
     pub clipped: usize,
-    /// Largest |ratio - 1|. Exactly 0 at the first update of a step.
+    /// Largest |ratio - 1| of a single token. At the first update of a step it is exactly 0 on the CPU, and nearly on CUDA.
     pub ratio_deviation: f64,
 }
 
@@ -223,10 +223,11 @@ impl ClippedPolicy {
                 (0, 1.0)
             };
             statistics.clipped += usize::from(clipped[t]);
-            statistics.kl_old += k3(f64::from(now[t] - targets.old_log_probs[t]));
+            let own = now[t] - targets.old_log_probs[t];
+            statistics.kl_old += k3(f64::from(own));
             statistics.ratio_deviation = statistics
                 .ratio_deviation
-                .max((f64::from(ratio) - 1.0).abs());
+                .max((f64::from(own.exp()) - 1.0).abs());
         }
         let clipped = Tensor::from_vec(clipped, n, device)?;
         let bound = tensor(&bound, n, "clip bounds", device)?;

@@ -835,13 +835,7 @@ impl<T: Number> Cuda<'_, T> {
         let rows = draws.len();
         let (scales, uniforms): (Vec<f32>, Vec<f64>) = draws
             .iter()
-            .map(|draw| match draw {
-                Some(Draw { sampler, .. }) if sampler.params().is_greedy() => (1.0, -1.0),
-                Some(Draw { sampler, key }) => {
-                    (1.0 / sampler.params().temperature, sampler.uniform(*key))
-                }
-                None => (1.0, -1.0),
-            })
+            .map(|draw| Draw::scale_and_uniform(draw.as_ref()))
             .unzip();
         let (mut ids, mut log_probs) = (self.room::<u32>(rows)?, self.room::<f32>(rows)?);
         Kernel::new(&self.device, "sample")

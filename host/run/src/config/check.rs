@@ -82,6 +82,12 @@ impl RunConfig {
                  [[rewards.stack]], or use `algorithm = \"grpo\"`",
             );
         }
+        if self.rl.as_ref().is_some_and(|rl| !by_turn(rl)) && grades_turns {
+            return wrong(
+                "rewards.stack",
+                "`turns` in [[rewards.stack]] is for `rl.algorithm = \"mt-grpo\"` only; use that algorithm, or remove `turns`",
+            );
+        }
         if self.sft.is_none() && self.rl.is_none() {
             return wrong("", "there is nothing to do: add [sft], [rl] or both");
         }

@@ -30,10 +30,14 @@ pub(super) fn differ(group: &[f64]) -> bool {
     group.iter().any(|reward| *reward != group[0])
 }
 
-/// The distance of a reward from the mean of its group; exactly 0 if all rewards of the group are equal.
+pub(super) fn mean(group: &[f64]) -> f64 {
+    group.iter().sum::<f64>() / group.len() as f64
+}
+
+/// The difference of a reward from the mean of its group; exactly 0 if all rewards of the group are equal.
 pub(super) fn from_mean(reward: f64, group: &[f64]) -> f64 {
     if differ(group) {
-        reward - group.iter().sum::<f64>() / group.len() as f64
+        reward - mean(group)
     } else {
         0.0
     }

@@ -1,6 +1,6 @@
 //! GRPO: the advantage of a trajectory is its reward relative to the other rewards of its group.
 
-use super::groups::{differ, from_mean, per_trajectory};
+use super::groups::{differ, mean, per_trajectory};
 use super::{AdvantageEstimator, Sample};
 
 /// Group-normalised advantages (Shao et al. 2024, "DeepSeekMath", arXiv:2402.03300, section 4.1.2):
@@ -43,9 +43,10 @@ impl Grpo {
         if !differ(group) {
             return 0.0;
         }
-        let squares = group.iter().map(|other| from_mean(*other, group).powi(2));
+        let mean = mean(group);
+        let squares = group.iter().map(|other| (other - mean).powi(2));
         let variance = squares.sum::<f64>() / (group.len() as f64 - 1.0);
-        from_mean(reward, group) / (variance.sqrt() + self.eps)
+        (reward - mean) / (variance.sqrt() + self.eps)
     }
 }
 

@@ -38,8 +38,11 @@ pub enum SampleError {
         /// Turns with a reward.
         rewards: usize,
     },
-    /// The reward is not a finite number. Rewards are averaged over the batch, so one would spoil all of it.
-    #[error("trajectory {id}: the reward is {reward}, not a finite number; mend the reward plugin")]
+    /// The reward, or that of a turn, is not a number or too large. Rewards are averaged over the batch, so one would spoil
+    /// all of it.
+    #[error(
+        "trajectory {id}: the reward is {reward}, not a number from -1e30 to 1e30; mend the reward plugin or its weight"
+    )]
     Reward {
         /// The trajectory's id.
         id: String,
@@ -47,6 +50,9 @@ pub enum SampleError {
         reward: f64,
     },
 }
+
+/// The largest reward. Advantages are 32-bit numbers, and hold differences of such rewards.
+const LARGEST: f64 = 1e30;
 
 /// One trajectory: its sequences one after the other, `[tokens]` in every vector.
 ///
@@ -73,11 +79,10 @@ impl Sample {
         score: &Score,
     ) -> Result<(Self, Vec<SampledTokens>), SampleError> {
         let id = || trajectory.id.clone();
-        if !score.reward.is_finite() {
-            return Err(SampleError::Reward {
-                id: id(),
-                reward: score.reward,
-            });
+        let rewards = std::iter::once(&score.reward).chain(score.turn_rewards.iter().flatten());
+        let mut rewards = rewards.copied();
+        if let Some(reward) = rewards.find(|reward| !(-LARGEST..=LARGEST).contains(reward)) {
+            return Err(SampleError::Reward { id: id(), reward });
         }
         let mut sequences = Vec::with_capacity(trajectory.sequences.len());
         let (mut mask, mut log_probs, mut turns) = (Vec::new(), Vec::new(), Vec::new());
@@ -96,7 +101,9 @@ impl Sample {
                 match segment {
                     Segment::Prompt(ids) | Segment::Observation(ids) => start += ids.len(),
                     Segment::Model(model) => {
-                        turns.push(start..start + model.len());
+                        if !model.is_empty() {
+                            turns.push(start..start + model.len());
+                        }
                         start += model.len();
                     }
                 }
@@ -281,7 +288,15 @@ impl Sample {
                 .map(|(v, _)| *v)
                 .collect()
         };
-        let mut bare = Self::single_turn(self.group, self.model_tokens(), self.total_reward());
+        let mut end = 0;
+        let turns = self.turns.iter().map(|turn| {
+            let start = end;
+            end += turn.len();
+            start..end
+        });
+        let (turns, mask) = (turns.collect(), vec![true; self.model_tokens()]);
+        let mut bare = Self::build(self.group, mask, turns, self.total_reward());
+        bare.turn_rewards.clone_from(&self.turn_rewards);
         bare.log_probs = keep(&self.log_probs);
         bare.reference_log_probs = self.reference_log_probs.as_deref().map(keep);
         bare.with_excluded(self.excluded)

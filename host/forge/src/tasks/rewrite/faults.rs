@@ -174,7 +174,9 @@ fn unsaid(number: usize, old: &Turn, turn: &Turn, all: &mut Vec<Fault>) {
             let what = format!("the words do not say `{said}`; write it exactly so");
             all.push(Fault::new("unsaid", number, &what));
         } else if found < wanted {
-            let what = format!("the words say `{said}` {found} of {wanted} times; say it for each");
+            let what = format!(
+                "the words say `{said}` {found} of {wanted} times; say it for each request that needs it"
+            );
             all.push(Fault::new("unsaid", number, &what));
         }
         let Some(opposite) = value.as_bool().map(|value| Value::Bool(!value)) else {
