@@ -112,8 +112,8 @@ pub struct Draw {
 
 #[cfg(any(test, feature = "cuda"))]
 impl Draw {
-    /// The factor of logits and the number in 0..1 that decide a draw on a device. The number is below 0 for the most
-    /// probable token. Where there is no draw, it is any draw.
+    /// The factor of logits and the number in 0..1 that decide a draw on a device. The number is below 0 if the most
+    /// probable token is wanted, and also without a draw: then nobody reads the token.
     pub(crate) fn scale_and_uniform(draw: Option<&Self>) -> (f32, f64) {
         let Some(Self { sampler, key }) = draw else {
             return (1.0, -1.0);

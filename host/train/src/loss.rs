@@ -46,8 +46,9 @@ pub enum Ratio {
     /// The token's own: `pi(t) / pi_old(t)`. Default.
     #[default]
     Token,
-    /// That of its sequence of tokens (a trajectory has several where its history is written anew): the geometric mean of the ratios of the sequence's model tokens (GSPO, Zheng et al. 2025,
-    /// arXiv:2507.18071, equation 7). A token's gradient is that of its own log-probability times this ratio.
+    /// That of its sequence of tokens: the geometric mean of the ratios of the sequence's model tokens (GSPO, Zheng et al.
+    /// 2025, arXiv:2507.18071, equation 7). A trajectory has several sequences where its history is written anew. A token's
+    /// gradient is that of its own log-probability times this ratio.
     Sequence,
 }
 
@@ -125,7 +126,7 @@ pub struct LossStatistics {
     pub kl_reference: f64,
     /// Tokens whose ratio was clipped.
     pub clipped: usize,
-    /// Largest |ratio - 1| of a single token. At the first update of a step it is exactly 0 on the CPU, and nearly on CUDA.
+    /// Largest |ratio - 1| of a single token. At a step's first update, it is 0 on the CPU and nearly 0 on CUDA.
     pub ratio_deviation: f64,
 }
 
