@@ -302,3 +302,47 @@ impl Sample {
         bare.with_excluded(self.excluded)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::two_turns;
+
+    fn graded(reward: f64, turns: Option<Vec<f64>>) -> Result<Sample, SampleError> {
+        let score = Score {
+            reward,
+            turn_rewards: turns,
+            ..Score::default()
+        };
+        Sample::from_graded(0, &two_turns(0, 0, 11), &score).map(|(sample, _)| sample)
+    }
+
+    #[test]
+    fn rewards_of_turns_are_as_many_as_the_turns() {
+        let sample = graded(1.0, Some(vec![0.5, -0.5])).unwrap();
+        assert_eq!(sample.turn_rewards(), Some(&[0.5, -0.5][..]));
+        assert_eq!(graded(1.0, None).unwrap().turn_rewards(), None);
+        let error = graded(1.0, Some(vec![0.5])).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                SampleError::Turns {
+                    turns: 2,
+                    rewards: 1,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn rewards_that_are_no_numbers_or_too_large_are_refused() {
+        for bad in [f64::NAN, f64::INFINITY, -1e31] {
+            for (reward, turns) in [(bad, None), (1.0, Some(vec![0.0, bad]))] {
+                let error = graded(reward, turns).unwrap_err();
+                assert!(matches!(error, SampleError::Reward { .. }), "{error}");
+            }
+        }
+    }
+}
