@@ -174,6 +174,12 @@ impl PluginTool {
         if end.ended != Ended::Ok || files.outputs.is_empty() {
             return end;
         }
+        if let Some(caller) = &attempt.caller {
+            let bytes = files.outputs.values().map(|file| file.len() as u64).sum();
+            if let Err(stopped) = caller.charge_files(bytes) {
+                return CallEnd::from_stopped(&stopped);
+            }
+        }
         let kept = match outputs {
             Some(outputs) => Arc::clone(outputs).keep(&call.call_id, files.outputs).await,
             None => Ok(format!(

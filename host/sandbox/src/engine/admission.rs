@@ -6,11 +6,12 @@
 //! calls cannot block each other for ever.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::meter::{Room, acquire};
 use crate::report::LimitReached;
 
 /// Levels of nested calls: a call, one that it makes, and one that this makes.
@@ -29,9 +30,6 @@ pub enum Pool {
     /// memory: the owner of the sessions knows the size of each, and sets memory aside for those that run.
     Sessions,
 }
-
-/// Unit in which memory is set aside, so that budgets of terabytes fit a semaphore.
-const MEMORY_UNIT_BYTES: u64 = 64 << 10;
 
 /// Places and memory of one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -66,17 +64,15 @@ pub(crate) struct Admission {
 struct Places {
     level: PoolLevel,
     free: Arc<Semaphore>,
-    memory: Arc<Semaphore>,
+    memory: Room,
 }
 
 impl Places {
     fn new(level: PoolLevel) -> Self {
-        // Rounded as calls are, so that the largest one fits.
-        let units = level.memory_bytes.div_ceil(MEMORY_UNIT_BYTES) as usize;
         Self {
             level,
             free: Arc::new(Semaphore::new(level.places as usize)),
-            memory: Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS))),
+            memory: Room::new(level.memory_bytes),
         }
     }
 }
@@ -108,13 +104,13 @@ impl Admission {
         }
     }
 
-    /// Waits at most `most` for a place and `memory_bytes` of memory, on the level `depth` of a pool.
+    /// Waits until the deadline for a place and `memory_bytes` of memory, on the level `depth` of a pool.
     pub(crate) async fn admit(
         &self,
         pool: Pool,
         depth: usize,
         memory_bytes: u64,
-        most: Duration,
+        deadline: Instant,
     ) -> Result<Admitted, NotAdmitted> {
         let found = match pool {
             Pool::Calls => self.calls.get(depth).ok_or(NotAdmitted::TooDeep)?,
@@ -131,20 +127,13 @@ impl Admission {
             free: places,
             memory,
         } = found;
-        let deadline = Instant::now() + most;
         let number = u64::from(level.places);
         let place = acquire(places, 1, deadline)
             .await
             .ok_or_else(|| NotAdmitted::Full(LimitReached::new("instances", number, number)))?;
-        let units = u32::try_from(memory_bytes.div_ceil(MEMORY_UNIT_BYTES)).unwrap_or(u32::MAX);
-        let memory = acquire(memory, units, deadline).await.ok_or_else(|| {
-            let free = memory.available_permits() as u64 * MEMORY_UNIT_BYTES;
-            let used = level.memory_bytes.saturating_sub(free) + memory_bytes;
-            NotAdmitted::Full(LimitReached::new(
-                "memory_budget_bytes",
-                level.memory_bytes,
-                used,
-            ))
+        let memory = memory.take(memory_bytes, deadline).await.ok_or_else(|| {
+            let (most, used) = (memory.bytes(), memory.in_use() + memory_bytes);
+            NotAdmitted::Full(LimitReached::new("memory_budget_bytes", most, used))
         })?;
         Ok(Admitted {
             _place: place,
@@ -161,33 +150,12 @@ impl Admission {
 
     /// Memory set aside in all pools, in bytes.
     pub(crate) fn memory_in_use(&self) -> u64 {
-        self.all()
-            .map(|all| {
-                let units = all.level.memory_bytes.div_ceil(MEMORY_UNIT_BYTES);
-                units.saturating_sub(all.memory.available_permits() as u64) * MEMORY_UNIT_BYTES
-            })
-            .sum()
+        self.all().map(|all| all.memory.in_use()).sum()
     }
 
     fn all(&self) -> impl Iterator<Item = &Places> {
         self.calls.iter().chain([&self.programs, &self.sessions])
     }
-}
-
-async fn acquire(
-    semaphore: &Arc<Semaphore>,
-    permits: u32,
-    deadline: Instant,
-) -> Option<OwnedSemaphorePermit> {
-    // There is usually room, and then no timer is needed.
-    if let Ok(permit) = Arc::clone(semaphore).try_acquire_many_owned(permits) {
-        return Some(permit);
-    }
-    let waiting = Arc::clone(semaphore).acquire_many_owned(permits);
-    tokio::time::timeout_at(deadline.into(), waiting)
-        .await
-        .ok()
-        .and_then(Result::ok)
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl State {
         let limits = Arc::clone(record.limits());
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.resources as usize);
-        let as_caller = Caller::new(guest.caller, guest.deadline, clock.cpu);
+        let as_caller = Caller::new(guest.caller, guest.deadline, clock.cpu, &limits);
         let meter = Arc::clone(&as_caller.meter);
         let state = Self {
             gates: guest.gates,

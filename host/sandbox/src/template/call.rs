@@ -262,10 +262,18 @@ async fn run(
         .map(|deadline| deadline.saturating_duration_since(started))
         .fold(limits.wall, Duration::min);
 
+    // Before a place is taken, so that calls which wait for each other's memory hold none.
+    let _set_aside = match &spec.caller {
+        Some(caller) => {
+            let files = files.scratch().map_or(0, |scratch| scratch.grant().bytes);
+            Some(caller.set_aside(&limits, files, started + wall).await?)
+        }
+        None => None,
+    };
     // Before instantiating, so that the pool itself never runs out.
     let admitted = sandbox
         .admission
-        .admit(template.pool, level, limits.memory_bytes, wall)
+        .admit(template.pool, level, limits.memory_bytes, started + wall)
         .await;
     let queued = started.elapsed();
     record.set_queued(queued);

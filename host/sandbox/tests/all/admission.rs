@@ -1,12 +1,16 @@
 //! A call starts when there is a place and memory for it. Otherwise it waits until its deadline at most, and never
 //! waits for a call that waits for it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rlf_sandbox::{
     BoxFuture, CallReport, CallSpec, Caller, Clock, Ending, InUse, LEVELS, Limits, Pool, Sandbox,
     SandboxConfig, Stopped, Template,
 };
+
+use tokio::sync::Barrier;
 
 use crate::guest::{
     Load, assert_unharmed, block_on, call, component, load, sandbox_with, try_load,
@@ -224,6 +228,72 @@ fn calls_nest_no_deeper_than_the_levels_there_are() {
     let limit = stopped.limit.unwrap();
     assert_eq!((limit.name.as_str(), limit.used), ("nesting", 4));
     assert_unharmed(&sandbox);
+}
+
+/// Makes six calls at once from one call with so much memory for them. Each waits for one other to run beside it. Returns how
+/// they ended, and how many ran at once.
+fn calls_side_by_side(nested_memory_bytes: u64) -> (Vec<Result<(), Stopped>>, usize) {
+    let sandbox = sandbox_with(&SandboxConfig::default());
+    let template = load(&sandbox, BUSY, limits(1_000, 10_000, 8 << 20));
+    let of_caller = Limits {
+        nested_memory_bytes,
+        ..limits(1_000, 10_000, 8 << 20)
+    };
+    let spec = CallSpec {
+        limits: Some(of_caller),
+        ..CallSpec::default()
+    };
+    let most = Arc::new(AtomicUsize::new(0));
+    let (inner, seen) = (template.clone(), Arc::clone(&most));
+    let report = block_on(template.call(spec, move |store, _| {
+        let caller = store.data().as_caller();
+        let (pairs, running) = (Arc::new(Barrier::new(2)), Arc::new(AtomicUsize::new(0)));
+        Box::pin(async move {
+            let calls = (0..6).map(|_| {
+                let spec = CallSpec {
+                    caller: Some(caller.clone()),
+                    ..CallSpec::default()
+                };
+                let (pairs, running, most) = (pairs.clone(), running.clone(), seen.clone());
+                let inner = inner.clone();
+                tokio::spawn(async move {
+                    let call = inner.call(spec, move |_, _| {
+                        Box::pin(async move {
+                            let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+                            most.fetch_max(now, Ordering::SeqCst);
+                            pairs.wait().await;
+                            running.fetch_sub(1, Ordering::SeqCst);
+                            Ok(())
+                        })
+                    });
+                    call.await.outcome
+                })
+            });
+            let calls: Vec<_> = calls.collect();
+            let mut ends = Vec::new();
+            for call in calls {
+                ends.push(call.await?);
+            }
+            Ok(ends)
+        })
+    }));
+    let ends = report.outcome.expect("the caller itself ends well");
+    assert_unharmed(&sandbox);
+    (ends, most.load(Ordering::SeqCst))
+}
+
+#[test]
+fn calls_of_a_call_run_side_by_side_as_far_as_its_memory_for_calls_goes() {
+    // A call needs 8 MiB, its output and its result.
+    let (ends, most) = calls_side_by_side(20 << 20);
+    assert!(ends.iter().all(Result::is_ok), "{ends:?}");
+    assert_eq!(most, 2);
+    let (ends, _) = calls_side_by_side(8 << 20);
+    for end in ends {
+        let stopped = end.unwrap_err();
+        assert_eq!(stopped.ended, Ending::Denied);
+        assert_eq!(stopped.limit.unwrap().name, "nested_memory_bytes");
+    }
 }
 
 #[test]
