@@ -9,6 +9,7 @@ use crate::advantage::{
 use crate::curriculum::CurriculumConfig;
 use crate::loss::{Aggregation, ClippedPolicy, Ratio};
 
+pub use crate::guards::GuardsConfig;
 pub use rlf_policy::{InvalidSetting, OptimizerConfig, Schedule};
 
 /// Supervised fine-tuning on demonstrations.
@@ -172,6 +173,9 @@ pub struct RlConfig {
     /// epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curriculum: Option<CurriculumConfig>,
+    /// Limits beyond which RL stops.
+    #[serde(skip_serializing_if = "GuardsConfig::is_default")]
+    pub guards: GuardsConfig,
     /// The optimiser.
     pub optimizer: OptimizerConfig,
 }
@@ -199,6 +203,7 @@ impl Default for RlConfig {
             activation_checkpointing: false,
             workers: None,
             curriculum: None,
+            guards: GuardsConfig::default(),
             optimizer: OptimizerConfig::default(),
         }
     }
@@ -318,6 +323,7 @@ impl RlConfig {
         if let Some(curriculum) = &self.curriculum {
             curriculum.validate()?;
         }
+        self.guards.validate()?;
         self.optimizer.validate()
     }
 

@@ -4,6 +4,7 @@ use rlf_policy::PolicyError;
 
 use crate::advantage::SampleError;
 use crate::config::InvalidSetting;
+use crate::guards::LOW_STEPS;
 use crate::phase::Phase;
 use crate::rollouts::BoxError;
 use crate::run::RunError;
@@ -66,6 +67,50 @@ pub enum TrainError {
         limit: f64,
         /// The most frequent reasons for exclusion.
         reasons: String,
+    },
+    /// Too many trajectories were left out: the rest of the step would be a biased sample.
+    #[error(
+        "step {step} lost {excluded} of its {trajectories} trajectories, more than `rl.guards.max_excluded_share = {limit}` \
+         allows; most frequent reasons: {reasons}"
+    )]
+    TooManyExcluded {
+        /// Counted from 0.
+        step: u64,
+        /// Number of trajectories that do not train.
+        excluded: usize,
+        /// Number of trajectories played.
+        trajectories: usize,
+        /// The setting.
+        limit: f64,
+        /// The most frequent reasons for exclusion.
+        reasons: String,
+    },
+    /// The policy hardly explores any more.
+    #[error(
+        "step {step}: the entropy of the policy is {entropy:.4} nats per token, and has been below \
+         `rl.guards.min_entropy = {limit}` for {LOW_STEPS} steps; continue from an earlier checkpoint with a lower \
+         `rl.optimizer.learning_rate`, or with an `rl.entropy_coefficient`"
+    )]
+    LowEntropy {
+        /// Counted from 0.
+        step: u64,
+        /// Nats per sampled token.
+        entropy: f64,
+        /// The setting.
+        limit: f64,
+    },
+    /// The rewards tell nothing apart.
+    #[error(
+        "step {step} is number {idle} in a row without any advantage: in each group, all trajectories got the same reward. \
+         The tasks are too easy or too hard for the policy, or the rewards cannot tell its answers apart; look at some \
+         (`rlf-host rollout RUN --task 1`), choose other tasks or rewards, or raise `rl.group_size`. \
+         `rl.guards.max_idle_steps = 0` goes on anyway"
+    )]
+    NoAdvantage {
+        /// Counted from 0.
+        step: u64,
+        /// Number of such steps.
+        idle: u64,
     },
     /// Training diverged. The weights are those before the update.
     #[error(

@@ -21,6 +21,7 @@
 //! | the phases of a run, and where one begins and is saved | [`phase`], `phase_loop` |
 //! | the measured numbers of a step | [`metrics`], [`summary`], [`tensorboard`] |
 //! | the files of a run, its checkpoints, resuming | [`run`] |
+//! | reasons to stop RL: exclusions, entropy, no advantage | [`guards`] |
 //! | errors | `error` |
 //!
 //! ```
@@ -42,6 +43,7 @@ pub mod curriculum;
 pub mod error;
 #[cfg(test)]
 mod fixtures;
+pub mod guards;
 pub mod loss;
 pub mod metrics;
 pub mod minibatch;

@@ -86,10 +86,14 @@ pub fn train<'a>(
             let started = Instant::now();
             let mut batch = Batch::new(&experience.groups, estimator.smallest_group())?;
             refuse_biased(&batch, step, config.max_dropped_share)?;
+            config.guards.refuse_excluded(step, &batch.exclusions)?;
             if let Some(reference) = &reference {
                 add_reference_log_probs(&mut batch, reference, config)?;
             }
             let advantages = estimator.advantages(&batch.samples);
+            let mut in_a_row = state.in_a_row;
+            let guards = &config.guards;
+            guards.refuse_row(step, &batch, &advantages, &mut in_a_row)?;
 
             // Update.
             let learning_rate = config.optimizer.rate_at(step, config.steps);
@@ -129,6 +133,7 @@ pub fn train<'a>(
 
             // Report.
             state.step += 1;
+            state.in_a_row = in_a_row;
             state.updates += updates.done;
             state.data_position += experience.groups.len() as u64;
             state.rollouts = rollouts.learn(step, &experience);

@@ -177,7 +177,11 @@ pub(crate) fn line(
         .count(names::TRAJECTORIES, lost.trajectories)
         .number(names::EXCLUDED, lost.share())
         .count("dropped_groups", lost.dropped_groups)
-        .number("zero_advantage", zero as f64 / trained as f64);
+        .number("zero_advantage", zero as f64 / trained as f64)
+        .number("entropy_sampled", batch.sampled_entropy());
+    if let Some(kl) = batch.sampled_kl() {
+        line = line.number("kl_sampled", kl);
+    }
     if !lost.reasons.is_empty() {
         line = line.value("excluded_reasons", json!(lost.reasons));
     }

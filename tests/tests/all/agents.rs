@@ -194,7 +194,8 @@ print(json.dumps({"answer": "led", "reward": 0.25}))
     let experiment = experiment
         .with("dialogue.max_turns", 40)
         .with("engine.slots", 2)
-        .with("rl.max_dropped_share", 1.0);
+        .with("rl.max_dropped_share", 1.0)
+        .with("rl.guards.max_excluded_share", 1.0);
     let run = experiment.train("run", &[]);
     let mut seen = [0; 3];
     for trajectory in of_steps(&run) {

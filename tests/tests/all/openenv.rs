@@ -316,6 +316,7 @@ fn a_server_that_begins_a_task_in_another_way_than_before_takes_its_trajectories
             rl.group_size = 2
             rl.mini_batches = 1
             rl.max_dropped_share = 0.8
+            rl.guards.max_excluded_share = 0.9
             eval.every = 0",
             changing_server::start()
         ));

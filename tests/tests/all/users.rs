@@ -402,6 +402,7 @@ fn a_user_who_fails_takes_a_trajectory_out_and_the_run_goes_on() {
         rl.group_size = 2
         rl.mini_batches = 1
         rl.max_dropped_share = 0.8
+        rl.guards.max_excluded_share = 0.9
         rl.optimizer.learning_rate = 1e-6",
     );
     let run = shop.train("run", &["--control"]);

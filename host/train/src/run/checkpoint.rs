@@ -18,6 +18,7 @@ use super::error::RunError;
 use super::layout::{ROLLOUTS, assets_path, checkpoints_path};
 use super::metrics_files::MetricsPosition;
 use super::whole;
+use crate::guards::InARow;
 use crate::phase::Phase;
 
 const STATE: &str = "trainer.json";
@@ -50,6 +51,9 @@ pub struct TrainerState {
     /// The run's seed, from which everything random follows. For people only: the configuration has it, which a resumed run
     /// compares.
     pub seed: u64,
+    /// Steps in a row that the guards of RL count.
+    #[serde(default, skip_serializing_if = "InARow::is_none")]
+    pub in_a_row: InARow,
     /// Time spent, without the times in which the run was interrupted.
     pub elapsed: Duration,
     /// Lengths to which a resumed run cuts the metrics files.
@@ -71,6 +75,7 @@ impl TrainerState {
             updates: 0,
             data_position: 0,
             seed,
+            in_a_row: InARow::default(),
             elapsed: Duration::ZERO,
             metrics: MetricsPosition::default(),
             rollouts: None,

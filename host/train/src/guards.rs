@@ -1,0 +1,233 @@
+//! Guards: they stop RL when further steps would teach nothing, or the wrong thing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::advantage::Sample;
+use crate::batch::{Batch, Exclusions};
+use crate::config::InvalidSetting;
+use crate::error::TrainError;
+
+/// Limits beyond which RL stops with an error. Its checkpoints stay.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GuardsConfig {
+    /// Maximum share of a step's trajectories that may be left out of training. The rest would be a biased sample. Default
+    /// 0.5.
+    pub max_excluded_share: f64,
+    /// Least entropy of the policy, in nats per token that it samples. RL stops after [`LOW_STEPS`] steps in a row below it,
+    /// because a policy that always says the same finds nothing new. Default 0: never.
+    pub min_entropy: f64,
+    /// Maximum number of steps in a row in which no trajectory has an advantage, because the rewards of every group are
+    /// all the same. Default 20. 0 means any number.
+    pub max_idle_steps: u64,
+}
+
+/// Steps in a row with too little entropy that stop RL. One step alone is noise.
+pub const LOW_STEPS: u64 = 10;
+
+impl Default for GuardsConfig {
+    fn default() -> Self {
+        Self {
+            max_excluded_share: 0.5,
+            min_entropy: 0.0,
+            max_idle_steps: 20,
+        }
+    }
+}
+
+/// Numbers of steps in a row, as a checkpoint keeps them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InARow {
+    /// Steps with less entropy than [`GuardsConfig::min_entropy`].
+    pub low: u64,
+    /// Steps without any advantage.
+    pub idle: u64,
+}
+
+impl InARow {
+    pub(crate) fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl GuardsConfig {
+    /// True if every limit is the default.
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Refuses limits that cannot be meant.
+    pub(crate) fn validate(&self) -> Result<(), InvalidSetting> {
+        InvalidSetting::require(
+            (0.0..=1.0).contains(&self.max_excluded_share),
+            "rl.guards.max_excluded_share",
+            &self.max_excluded_share,
+            "is a share of a step's trajectories, from 0 to 1",
+        )?;
+        InvalidSetting::require(
+            self.min_entropy.is_finite() && self.min_entropy >= 0.0,
+            "rl.guards.min_entropy",
+            &self.min_entropy,
+            "must be 0 or more nats per token, such as 0.01",
+        )
+    }
+
+    /// Refuses a step, counted from 0, that lost too much.
+    pub(crate) fn refuse_excluded(&self, step: u64, lost: &Exclusions) -> Result<(), TrainError> {
+        if lost.share() <= self.max_excluded_share {
+            return Ok(());
+        }
+        Err(TrainError::TooManyExcluded {
+            step,
+            excluded: lost.excluded + lost.in_dropped_groups,
+            trajectories: lost.trajectories,
+            limit: self.max_excluded_share,
+            reasons: lost.most_frequent_reasons(),
+        })
+    }
+
+    /// Counts a step, counted from 0, and refuses it if it is one too many in a row.
+    pub(crate) fn refuse_row(
+        &self,
+        step: u64,
+        batch: &Batch,
+        advantages: &[Vec<f32>],
+        row: &mut InARow,
+    ) -> Result<(), TrainError> {
+        let entropy = batch.sampled_entropy();
+        row.low = if entropy < self.min_entropy { row.low + 1 } else { 0 };
+        if row.low >= LOW_STEPS {
+            let limit = self.min_entropy;
+            return Err(TrainError::LowEntropy { step, entropy, limit });
+        }
+        let is_idle = advantages.iter().flatten().all(|advantage| *advantage == 0.0);
+        row.idle = if is_idle { row.idle + 1 } else { 0 };
+        if self.max_idle_steps > 0 && row.idle >= self.max_idle_steps {
+            let idle = row.idle;
+            return Err(TrainError::NoAdvantage { step, idle });
+        }
+        Ok(())
+    }
+}
+
+impl Batch {
+    /// The mean of -log p over all tokens that the policy sampled, in nats: an unbiased estimate of its entropy per token.
+    /// Not a number if it sampled none.
+    pub(crate) fn sampled_entropy(&self) -> f64 {
+        mean(self.model_tokens().map(|(log_prob, _)| -f64::from(log_prob)))
+    }
+
+    /// The mean of log p - log p_ref over all tokens that the policy sampled, in nats: the estimator k1 of the KL to the
+    /// reference policy. None without a reference policy.
+    pub(crate) fn sampled_kl(&self) -> Option<f64> {
+        let has_reference = |sample: &Sample| sample.reference_log_probs().is_some();
+        self.samples.iter().any(has_reference).then(|| {
+            mean(self.model_tokens().filter_map(|(log_prob, reference)| {
+                Some(f64::from(log_prob) - f64::from(reference?))
+            }))
+        })
+    }
+
+    /// Log-probabilities of all tokens that the policy sampled: its own, and those of the reference policy.
+    fn model_tokens(&self) -> impl Iterator<Item = (f32, Option<f32>)> {
+        self.samples.iter().flat_map(|sample| {
+            let reference = sample.reference_log_probs();
+            let tokens = sample.mask().iter().zip(sample.log_probs()).enumerate();
+            tokens
+                .filter(|(_, (is_model, _))| **is_model)
+                .map(move |(t, (_, log_prob))| (*log_prob, reference.map(|all| all[t])))
+        })
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0_usize);
+    for value in values {
+        sum += value;
+        count += 1;
+    }
+    sum / count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{group, scored, two_turns, unscored};
+
+    /// Two groups of two trajectories with these rewards; without one, a trajectory is excluded.
+    fn batch(rewards: [Option<f64>; 4]) -> Batch {
+        let graded = |reward: &Option<f64>| reward.map_or_else(|| unscored("no judge"), scored);
+        let groups: Vec<_> = (0..2)
+            .map(|g| {
+                let trajectories = (0..2).map(|i| two_turns(g, i, 11)).collect();
+                let scores = rewards[2 * g..2 * g + 2].iter().map(graded).collect();
+                group(g, trajectories, scores)
+            })
+            .collect();
+        Batch::new(&groups, 1).unwrap()
+    }
+
+    #[test]
+    fn a_step_that_lost_too_many_trajectories_is_refused_although_no_group_was_dropped() {
+        let lost = batch([Some(1.0), None, None, Some(0.0)]).exclusions;
+        assert_eq!((lost.dropped_groups, lost.share()), (0, 0.5));
+        let guards = |max_excluded_share| GuardsConfig {
+            max_excluded_share,
+            ..GuardsConfig::default()
+        };
+        assert!(guards(0.5).refuse_excluded(3, &lost).is_ok());
+        let said = guards(0.4).refuse_excluded(3, &lost).unwrap_err().to_string();
+        assert!(said.contains("step 3 lost 2 of its 4 trajectories"), "{said}");
+        assert!(said.contains("rl.guards.max_excluded_share = 0.4"), "{said}");
+        assert!(said.contains("2 x no judge"), "{said}");
+    }
+
+    #[test]
+    fn entropy_and_kl_are_means_over_all_sampled_tokens_of_solved_groups_too() {
+        let mut batch = batch([Some(1.0); 4]);
+        // Log-probabilities of the trajectories' tokens, written out from the fixture.
+        let tokens = |from: usize, n: usize| (from..from + n).map(|i| 0.3 + 0.37 * (i % 5) as f64);
+        let all: Vec<f64> = [(2, 1), (3, 2)]
+            .iter()
+            .flat_map(|(first, second)| tokens(3, *first).chain(tokens(14, *second)))
+            .collect();
+        let expected = all.iter().sum::<f64>() / all.len() as f64;
+        assert!((batch.sampled_entropy() - expected).abs() < 1e-6);
+        assert_eq!(batch.sampled_kl(), None);
+        for sample in &mut batch.samples {
+            let reference = sample.log_probs().iter().map(|p| p - 0.25).collect();
+            *sample = sample.clone().with_reference_log_probs(reference);
+        }
+        assert!((batch.sampled_kl().unwrap() - 0.25).abs() < 1e-6);
+    }
+
+    #[test]
+    fn steps_in_a_row_without_entropy_or_advantage_stop_and_one_better_step_begins_anew() {
+        let batch = batch([Some(1.0); 4]);
+        let (none, some) = (vec![vec![0.0_f32]; 4], vec![vec![0.0, 0.1]; 4]);
+        let guards = GuardsConfig {
+            min_entropy: batch.sampled_entropy() + 0.1,
+            max_idle_steps: 3,
+            ..GuardsConfig::default()
+        };
+        let mut row = InARow::default();
+        for (step, advantages) in [&none, &none, &some, &none, &none].into_iter().enumerate() {
+            guards.refuse_row(step as u64, &batch, advantages, &mut row).unwrap();
+        }
+        assert_eq!(row, InARow { low: 5, idle: 2 });
+        let said = guards.refuse_row(5, &batch, &none, &mut row).unwrap_err().to_string();
+        assert!(said.contains("step 5 is number 3 in a row"), "{said}");
+
+        let mut row = InARow { low: LOW_STEPS - 1, idle: 0 };
+        let said = guards.refuse_row(9, &batch, &some, &mut row).unwrap_err().to_string();
+        assert!(said.contains("rl.guards.min_entropy"), "{said}");
+        let off = GuardsConfig {
+            max_idle_steps: 0,
+            ..GuardsConfig::default()
+        };
+        for step in 0..100 {
+            off.refuse_row(step, &batch, &none, &mut row).unwrap();
+        }
+    }
+}
