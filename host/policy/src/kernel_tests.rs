@@ -317,7 +317,7 @@ fn column_sum(parts: &[f32], width: usize, kinds: (usize, usize, usize), out: &m
         .int(kinds.1)
         .int(kinds.2)
         .output(out)
-        .launch((width.div_ceil(WARP), 1), (WARP, 8));
+        .launch((width.div_ceil(WARP), 1), (WARP, WARP));
 }
 
 fn norm<T: Number>() {
@@ -372,9 +372,8 @@ fn gated_unit<T: Number>() {
         Kernel::of::<T>("swiglu")
             .slice(&x)
             .output(&mut y)
-            .long(count)
             .int(width)
-            .launch_each(count);
+            .launch((rows, 2), (WARP, 1));
         let wide = floats(&x);
         let mut expected = vec![0.0; count];
         swiglu_into(&wide, width, &mut expected);
@@ -386,9 +385,8 @@ fn gated_unit<T: Number>() {
             .slice(&g)
             .output(&mut dx)
             .output(&mut again)
-            .long(count)
             .int(width)
-            .launch_each(count);
+            .launch((rows, 2), (WARP, 1));
         let mut expected_dx = vec![0.0; 2 * count];
         swiglu_backward_into(&wide, width, &floats(&g), &mut expected_dx, &mut expected);
         close::<T>("dx of swiglu", &dx, &expected_dx);
@@ -459,7 +457,7 @@ fn conversion<T: Number>() {
             .slice(&x)
             .output(&mut y)
             .long(count)
-            .launch_each(count);
+            .launch_each(count / 4);
         let expected: Vec<T> = x.iter().map(|x| T::of(*x)).collect();
         assert_eq!(bytes(&y), bytes(&expected));
     }

@@ -30,6 +30,34 @@ template <typename T> __device__ __forceinline__ T operand(float x);
 template <> __device__ __forceinline__ float operand<float>(float x) { return x; }
 template <> __device__ __forceinline__ bf16 operand<bf16>(float x) { return __float2bfloat16(x); }
 
+// N numbers that a thread reads or writes at once. The first one's place is a multiple of N.
+template <typename T, int N> struct alignas(N * sizeof(T)) Pack {
+  T at[N];
+};
+#define PACK 4
+
+template <typename T, int N> __device__ __forceinline__ void read(const T *x, float (&out)[N]) {
+  Pack<T, N> pack = *reinterpret_cast<const Pack<T, N> *>(x);
+#pragma unroll
+  for (int k = 0; k < N; k++) out[k] = number(pack.at[k]);
+}
+
+template <typename T, int N> __device__ __forceinline__ void write(T *y, const float (&in)[N]) {
+  Pack<T, N> pack;
+#pragma unroll
+  for (int k = 0; k < N; k++) pack.at[k] = operand<T>(in[k]);
+  *reinterpret_cast<Pack<T, N> *>(y) = pack;
+}
+
+// Runs a kernel that is written for packs: with whole packs where rows of this width have them, else number by number.
+#define BY_PACKS(width, kernel, ...) \
+  do {                               \
+    if ((width) % PACK == 0)         \
+      kernel<T, PACK>(__VA_ARGS__);  \
+    else                             \
+      kernel<T, 1>(__VA_ARGS__);     \
+  } while (0)
+
 __device__ __forceinline__ float warp_sum(float x) {
   for (int step = WARP / 2; step > 0; step /= 2) x += __shfl_xor_sync(ALL, x, step);
   return x;
@@ -51,6 +79,19 @@ __device__ float block_sum(float x) {
   return warp_sum(lane < warps ? parts[lane] : 0.0f);
 }
 
+// Two sums over a block, for every thread of it.
+__device__ void block_sums(float &a, float &b) {
+  __shared__ float parts[2][WARP];
+  int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+  a = warp_sum(a);
+  b = warp_sum(b);
+  __syncthreads();
+  if (lane == 0) parts[0][warp] = a, parts[1][warp] = b;
+  __syncthreads();
+  a = warp_sum(lane < warps ? parts[0][lane] : 0.0f);
+  b = warp_sum(lane < warps ? parts[1][lane] : 0.0f);
+}
+
 __device__ float block_max(float x) {
   __shared__ float parts[WARP];
   int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
@@ -63,14 +104,61 @@ __device__ float block_max(float x) {
 
 // ---- Norm: y = x / sqrt(mean(x^2) + eps) * w. A block takes a row.
 
+template <typename T, int N>
+__device__ void norm_row(const float *x, const float *w, T *y, int width, float eps) {
+  float squares = 0.0f, xs[N], ws[N];
+  for (int i = threadIdx.x * N; i < width; i += blockDim.x * N) {
+    read(x + i, xs);
+#pragma unroll
+    for (int k = 0; k < N; k++) squares += xs[k] * xs[k];
+  }
+  float inverse = rsqrtf(block_sum(squares) / width + eps);
+  for (int i = threadIdx.x * N; i < width; i += blockDim.x * N) {
+    read(x + i, xs);
+    read(w + i, ws);
+#pragma unroll
+    for (int k = 0; k < N; k++) xs[k] = xs[k] * inverse * ws[k];
+    write(y + i, xs);
+  }
+}
+
 template <typename T>
 __device__ void rms_norm(const float *x, const float *w, T *y, int width, float eps) {
-  x += (u64)blockIdx.x * width;
-  y += (u64)blockIdx.x * width;
-  float squares = 0.0f;
-  for (int i = threadIdx.x; i < width; i += blockDim.x) squares += x[i] * x[i];
-  float inverse = rsqrtf(block_sum(squares) / width + eps);
-  for (int i = threadIdx.x; i < width; i += blockDim.x) y[i] = operand<T>(x[i] * inverse * w[i]);
+  u64 at = (u64)blockIdx.x * width;
+  BY_PACKS(width, norm_row, x + at, w, y + at, width, eps);
+}
+
+template <typename T, int N>
+__device__ void norm_row_backward(const float *x, const float *w, const T *g, float *dx, float *dw, int width,
+                                  float eps) {
+  float squares = 0.0f, products = 0.0f, xs[N], ws[N], gs[N], ds[N], dws[N];
+  for (int i = threadIdx.x * N; i < width; i += blockDim.x * N) {
+    read(x + i, xs);
+    read(w + i, ws);
+    read(g + i, gs);
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+      squares += xs[k] * xs[k];
+      products += xs[k] * gs[k] * ws[k];
+    }
+  }
+  block_sums(squares, products);
+  float inverse = rsqrtf(squares / width + eps);
+  float pull = inverse * inverse * inverse * products / width;
+  for (int i = threadIdx.x * N; i < width; i += blockDim.x * N) {
+    read(x + i, xs);
+    read(w + i, ws);
+    read(g + i, gs);
+    read(dx + i, ds);
+    read(dw + i, dws);
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+      ds[k] += inverse * gs[k] * ws[k] - pull * xs[k];
+      dws[k] += gs[k] * xs[k] * inverse;
+    }
+    write(dx + i, ds);
+    write(dw + i, dws);
+  }
 }
 
 // Adds the gradient of x to dx. dw_parts[blocks, width], zeros at first, gets each block's share of that of w.
@@ -79,40 +167,25 @@ __device__ void rms_norm_backward(const float *x, const float *w, const T *g, fl
                                   int width, float eps) {
   float *dw = dw_parts + (u64)blockIdx.x * width;
   for (int row = blockIdx.x; row < rows; row += gridDim.x) {
-    const float *xr = x + (u64)row * width;
-    const T *gr = g + (u64)row * width;
-    float *dr = dx + (u64)row * width;
-    float squares = 0.0f, products = 0.0f;
-    for (int i = threadIdx.x; i < width; i += blockDim.x) {
-      squares += xr[i] * xr[i];
-      products += xr[i] * number(gr[i]) * w[i];
-    }
-    float inverse = rsqrtf(block_sum(squares) / width + eps);
-    float pull = inverse * inverse * inverse * block_sum(products) / width;
-    for (int i = threadIdx.x; i < width; i += blockDim.x) {
-      float gi = number(gr[i]);
-      dr[i] += inverse * gi * w[i] - pull * xr[i];
-      dw[i] += gi * xr[i] * inverse;
-    }
+    u64 at = (u64)row * width;
+    BY_PACKS(width, norm_row_backward, x + at, w, g + at, dx + at, dw, width, eps);
   }
 }
 
-// Adds to out[width] the rows of parts[rows, width] whose number modulo `period` is in from..from + count.
-// Blocks are 32 columns by 8 rows.
+// Adds to out[width] the rows of parts[rows, width] whose number modulo `period` is in from..from + count. `period` divides
+// `rows`. Blocks are 32 columns by 32 rows.
 extern "C" __global__ void column_sum(const float *parts, int rows, int width, int period, int from, int count,
                                       float *out) {
-  __shared__ float sums[8][WARP];
-  int column = blockIdx.x * WARP + threadIdx.x;
+  __shared__ float sums[WARP][WARP];
+  int column = blockIdx.x * WARP + threadIdx.x, wanted = rows / period * count;
   float sum = 0.0f;
   if (column < width)
-    for (int row = threadIdx.y; row < rows; row += 8) {
-      int kind = row % period;
-      if (kind >= from && kind < from + count) sum += parts[(u64)row * width + column];
-    }
+    for (int i = threadIdx.y; i < wanted; i += WARP)
+      sum += parts[(u64)(i / count * period + from + i % count) * width + column];
   sums[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y == 0 && column < width) {
-    for (int i = 1; i < 8; i++) sum += sums[i][threadIdx.x];
+    for (int i = 1; i < WARP; i++) sum += sums[i][threadIdx.x];
     out[column] += sum;
   }
 }
@@ -121,47 +194,66 @@ extern "C" __global__ void column_sum(const float *parts, int rows, int width, i
 
 #define PAIRS 4  // of a lane: heads have up to 256 dimensions
 
+// The number p of a lane's indices: two that are side by side, and two that come 2 * WARP later.
+__device__ __forceinline__ int of_lane(int p) { return p / 2 * 2 * WARP + threadIdx.x % WARP * 2 + p % 2; }
+
+// A lane's numbers of half a head; 0 beyond its end.
+template <typename T> __device__ __forceinline__ void read_half(const T *x, int half, float (&out)[PAIRS]) {
+#pragma unroll
+  for (int p = 0; p < PAIRS; p += 2) {
+    int i = of_lane(p);
+    float two[2] = {};
+    if (half % 2 == 0) {
+      if (i < half) read(x + i, two);
+    } else {
+      if (i < half) two[0] = number(x[i]);
+      if (i + 1 < half) two[1] = number(x[i + 1]);
+    }
+    out[p] = two[0];
+    out[p + 1] = two[1];
+  }
+}
+
+template <typename T> __device__ __forceinline__ void write_half(T *y, int half, const float (&in)[PAIRS]) {
+#pragma unroll
+  for (int p = 0; p < PAIRS; p += 2) {
+    int i = of_lane(p);
+    float two[2] = {in[p], in[p + 1]};
+    if (half % 2 == 0) {
+      if (i < half) write(y + i, two);
+    } else {
+      if (i < half) y[i] = operand<T>(two[0]);
+      if (i + 1 < half) y[i + 1] = operand<T>(two[1]);
+    }
+  }
+}
+
 // One head, normed with w and rotated.
 template <typename T>
 __device__ __forceinline__ void prepare(const T *x, const float *w, const float *cos, const float *sin, int half,
                                         float eps, float (&low)[PAIRS], float (&high)[PAIRS]) {
-  int lane = threadIdx.x % WARP;
-  float squares = 0.0f;
+  float squares = 0.0f, w_low[PAIRS], w_high[PAIRS], c[PAIRS], s[PAIRS];
+  read_half(x, half, low);
+  read_half(x + half, half, high);
 #pragma unroll
-  for (int p = 0; p < PAIRS; p++) {
-    int i = lane + p * WARP;
-    low[p] = i < half ? number(x[i]) : 0.0f;
-    high[p] = i < half ? number(x[i + half]) : 0.0f;
-    squares += low[p] * low[p] + high[p] * high[p];
-  }
+  for (int p = 0; p < PAIRS; p++) squares += low[p] * low[p] + high[p] * high[p];
   float inverse = rsqrtf(warp_sum(squares) / (2 * half) + eps);
+  read_half(w, half, w_low);
+  read_half(w + half, half, w_high);
+  read_half(cos, half, c);
+  read_half(sin, half, s);
 #pragma unroll
   for (int p = 0; p < PAIRS; p++) {
-    int i = lane + p * WARP;
-    if (i >= half) continue;
-    float a = low[p] * inverse * w[i], b = high[p] * inverse * w[i + half];
-    low[p] = a * cos[i] - b * sin[i];
-    high[p] = b * cos[i] + a * sin[i];
+    float a = low[p] * inverse * w_low[p], b = high[p] * inverse * w_high[p];
+    low[p] = a * c[p] - b * s[p];
+    high[p] = b * c[p] + a * s[p];
   }
 }
 
-template <typename T> __device__ __forceinline__ void store(T *y, int half, float (&low)[PAIRS], float (&high)[PAIRS]) {
-  int lane = threadIdx.x % WARP;
-#pragma unroll
-  for (int p = 0; p < PAIRS; p++) {
-    int i = lane + p * WARP;
-    if (i >= half) continue;
-    y[i] = operand<T>(low[p]);
-    y[i + half] = operand<T>(high[p]);
-  }
-}
-
-template <typename T> __device__ __forceinline__ void copy(const T *x, T *y, int dim) {
-  for (int i = threadIdx.x % WARP; i < dim; i += WARP) y[i] = x[i];
-}
-
-template <typename T> __device__ __forceinline__ void zero(T *y, int dim) {
-  for (int i = threadIdx.x % WARP; i < dim; i += WARP) y[i] = operand<T>(0.0f);
+template <typename T>
+__device__ __forceinline__ void store(T *y, int half, const float (&low)[PAIRS], const float (&high)[PAIRS]) {
+  write_half(y, half, low);
+  write_half(y + half, half, high);
 }
 
 // From packed rows to padded q, k and v. Grid: padded rows, heads / warps.
@@ -181,17 +273,15 @@ __device__ void split_heads(const T *packed, const u32 *row_of, const float *q_n
   int copies = is_query ? 1 : group;
   T *out = is_query ? q : is_key ? k : v;
   u64 at = (((u64)sequence * query + first) * longest + position) * dim, next = (u64)longest * dim;
-  if (row == NONE) {
-    for (int i = 0; i < copies; i++) zero(out + at + i * next, dim);
-    return;
-  }
+  float low[PAIRS] = {}, high[PAIRS] = {};
   const T *x = packed + (u64)row * (query + 2 * key_value) * dim + (u64)head * dim;
-  if (!is_query && !is_key) {
-    for (int i = 0; i < copies; i++) copy(x, out + at + i * next, dim);
-    return;
+  if (row != NONE && (is_query || is_key)) {
+    const float *c = cos + (u64)position * half, *s = sin + (u64)position * half;
+    prepare(x, is_query ? q_norm : k_norm, c, s, half, eps, low, high);
+  } else if (row != NONE) {
+    read_half(x, half, low);
+    read_half(x + half, half, high);
   }
-  float low[PAIRS], high[PAIRS];
-  prepare(x, is_query ? q_norm : k_norm, cos + (u64)position * half, sin + (u64)position * half, half, eps, low, high);
   for (int i = 0; i < copies; i++) store(out + at + i * next, half, low, high);
 }
 
@@ -202,7 +292,7 @@ __device__ void split_heads_backward(const T *packed, const u32 *place_of, const
                                      const float *cos, const float *sin, const float *dq, const float *dk,
                                      const float *dv, T *d_packed, float *dw_parts, int rows, int query, int key_value,
                                      int half, int longest, float eps) {
-  int lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
+  int warps = blockDim.x / WARP;
   int warp = blockIdx.x * warps + threadIdx.x / WARP, all = gridDim.x * warps;
   int head = blockIdx.y, dim = 2 * half, group = query / key_value;
   bool is_query = head < query, is_key = !is_query && head < query + key_value;
@@ -211,51 +301,52 @@ __device__ void split_heads_backward(const T *packed, const u32 *place_of, const
   const float *d = is_query ? dq : is_key ? dk : dv;
   const float *w = is_query ? q_norm : k_norm;
   u64 width = (u64)(query + 2 * key_value) * dim;
-  float dw_low[PAIRS] = {}, dw_high[PAIRS] = {};
+  float dw_low[PAIRS] = {}, dw_high[PAIRS] = {}, w_low[PAIRS] = {}, w_high[PAIRS] = {};
+  if (is_query || is_key) {
+    read_half(w, half, w_low);
+    read_half(w + half, half, w_high);
+  }
   for (int row = warp; row < rows; row += all) {
     u64 place = place_of[row];
     int sequence = place / longest, position = place % longest;
     u64 at = (((u64)sequence * query + first) * longest + position) * dim, next = (u64)longest * dim;
     T *out = d_packed + row * width + (u64)head * dim;
-    float low[PAIRS] = {}, high[PAIRS] = {};
-    for (int c = 0; c < copies; c++)
+    float low[PAIRS] = {}, high[PAIRS] = {}, part_low[PAIRS], part_high[PAIRS];
+    for (int c = 0; c < copies; c++) {
+      read_half(d + at + c * next, half, part_low);
+      read_half(d + at + c * next + half, half, part_high);
 #pragma unroll
       for (int p = 0; p < PAIRS; p++) {
-        int i = lane + p * WARP;
-        if (i >= half) continue;
-        low[p] += d[at + c * next + i];
-        high[p] += d[at + c * next + i + half];
+        low[p] += part_low[p];
+        high[p] += part_high[p];
       }
+    }
     if (!is_query && !is_key) {
       store(out, half, low, high);
       continue;
     }
     const T *x = packed + row * width + (u64)head * dim;
-    const float *c = cos + (u64)position * half, *s = sin + (u64)position * half;
-    float x_low[PAIRS], x_high[PAIRS], squares = 0.0f, products = 0.0f;
+    float c[PAIRS], s[PAIRS], x_low[PAIRS], x_high[PAIRS], squares = 0.0f, products = 0.0f;
+    read_half(cos + (u64)position * half, half, c);
+    read_half(sin + (u64)position * half, half, s);
+    read_half(x, half, x_low);
+    read_half(x + half, half, x_high);
 #pragma unroll
     for (int p = 0; p < PAIRS; p++) {
-      int i = lane + p * WARP;
-      x_low[p] = x_high[p] = 0.0f;
-      if (i >= half) continue;
       float a = low[p], b = high[p];
-      low[p] = a * c[i] + b * s[i];
-      high[p] = b * c[i] - a * s[i];
-      x_low[p] = number(x[i]);
-      x_high[p] = number(x[i + half]);
+      low[p] = a * c[p] + b * s[p];
+      high[p] = b * c[p] - a * s[p];
       squares += x_low[p] * x_low[p] + x_high[p] * x_high[p];
-      products += x_low[p] * low[p] * w[i] + x_high[p] * high[p] * w[i + half];
+      products += x_low[p] * low[p] * w_low[p] + x_high[p] * high[p] * w_high[p];
     }
     float inverse = rsqrtf(warp_sum(squares) / dim + eps);
     float pull = inverse * inverse * inverse * warp_sum(products) / dim;
 #pragma unroll
     for (int p = 0; p < PAIRS; p++) {
-      int i = lane + p * WARP;
-      if (i >= half) continue;
       dw_low[p] += low[p] * x_low[p] * inverse;
       dw_high[p] += high[p] * x_high[p] * inverse;
-      low[p] = inverse * low[p] * w[i] - pull * x_low[p];
-      high[p] = inverse * high[p] * w[i + half] - pull * x_high[p];
+      low[p] = inverse * low[p] * w_low[p] - pull * x_low[p];
+      high[p] = inverse * high[p] * w_high[p] - pull * x_high[p];
     }
     store(out, half, low, high);
   }
@@ -285,17 +376,72 @@ __device__ void join_heads_backward(const T *rows, const u32 *row_of, T *heads, 
 // ---- Causal softmax of a block of query rows: scores [batch, rows, keys], row r is at position first + r and sees the
 // keys up to there. Grid: batch, rows.
 
+// Reads a row's scores of the keys that it sees. Gives the largest, and the thread's share of the sums of exp(x - top) and,
+// where dp is given, of exp(x - top) dp.
+template <int N>
+__device__ __forceinline__ float scan_row(const float *scores, const float *dp, int seen, float &sum, float &products) {
+  float top = -INFINITY, xs[N], ps[N];
+  for (int j = threadIdx.x * N; j < seen; j += blockDim.x * N) {
+    read(scores + j, xs);
+    if (dp) read(dp + j, ps);
+    float higher = top;
+#pragma unroll
+    for (int k = 0; k < N; k++)
+      if (j + k < seen) higher = fmaxf(higher, xs[k]);
+    float keep = __expf(top - higher);
+    sum *= keep;
+    products *= keep;
+    top = higher;
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+      if (j + k >= seen) continue;
+      float e = __expf(xs[k] - top);
+      sum += e;
+      if (dp) products += e * ps[k];
+    }
+  }
+  float highest = block_max(top), keep = __expf(top - highest);
+  sum *= keep;
+  products *= keep;
+  return highest;
+}
+
+template <typename T, int N> __device__ void softmax_row(const float *scores, T *p, int keys, int seen) {
+  float sum = 0.0f, none = 0.0f, xs[N];
+  float top = scan_row<N>(scores, nullptr, seen, sum, none), inverse = 1.0f / block_sum(sum);
+  for (int j = threadIdx.x * N; j < keys; j += blockDim.x * N) {
+    read(scores + j, xs);
+#pragma unroll
+    for (int k = 0; k < N; k++) xs[k] = j + k < seen ? __expf(xs[k] - top) * inverse : 0.0f;
+    write(p + j, xs);
+  }
+}
+
 template <typename T>
 __device__ void softmax(const float *scores, T *p, int rows, int keys, int first) {
   u64 at = ((u64)blockIdx.x * rows + blockIdx.y) * keys;
   int seen = min(first + (int)blockIdx.y + 1, keys);
-  float top = -INFINITY, sum = 0.0f;
-  for (int j = threadIdx.x; j < seen; j += blockDim.x) top = fmaxf(top, scores[at + j]);
-  top = block_max(top);
-  for (int j = threadIdx.x; j < seen; j += blockDim.x) sum += __expf(scores[at + j] - top);
-  float inverse = 1.0f / block_sum(sum);
-  for (int j = threadIdx.x; j < keys; j += blockDim.x)
-    p[at + j] = operand<T>(j < seen ? __expf(scores[at + j] - top) * inverse : 0.0f);
+  BY_PACKS(keys, softmax_row, scores + at, p + at, keys, seen);
+}
+
+template <typename T, int N>
+__device__ void softmax_row_backward(const float *scores, const float *dp, T *p, T *ds, int keys, int seen) {
+  float sum = 0.0f, products = 0.0f, xs[N], ps[N];
+  float top = scan_row<N>(scores, dp, seen, sum, products);
+  block_sums(sum, products);
+  float inverse = 1.0f / sum, pull = products * inverse;
+  for (int j = threadIdx.x * N; j < keys; j += blockDim.x * N) {
+    read(scores + j, xs);
+    read(dp + j, ps);
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+      bool sees = j + k < seen;
+      xs[k] = sees ? __expf(xs[k] - top) * inverse : 0.0f;
+      ps[k] = sees ? xs[k] * (ps[k] - pull) : 0.0f;
+    }
+    write(p + j, xs);
+    write(ds + j, ps);
+  }
 }
 
 // p again, and the gradient of the scores: p (dp - sum(p dp)).
@@ -303,51 +449,65 @@ template <typename T>
 __device__ void softmax_backward(const float *scores, const float *dp, T *p, T *ds, int rows, int keys, int first) {
   u64 at = ((u64)blockIdx.x * rows + blockIdx.y) * keys;
   int seen = min(first + (int)blockIdx.y + 1, keys);
-  float top = -INFINITY, sum = 0.0f, products = 0.0f;
-  for (int j = threadIdx.x; j < seen; j += blockDim.x) top = fmaxf(top, scores[at + j]);
-  top = block_max(top);
-  for (int j = threadIdx.x; j < seen; j += blockDim.x) {
-    float e = __expf(scores[at + j] - top);
-    sum += e;
-    products += e * dp[at + j];
-  }
-  float inverse = 1.0f / block_sum(sum);
-  float pull = block_sum(products) * inverse;
-  for (int j = threadIdx.x; j < keys; j += blockDim.x) {
-    float value = j < seen ? __expf(scores[at + j] - top) * inverse : 0.0f;
-    p[at + j] = operand<T>(value);
-    ds[at + j] = operand<T>(j < seen ? value * (dp[at + j] - pull) : 0.0f);
+  BY_PACKS(keys, softmax_row_backward, scores + at, dp + at, p + at, ds + at, keys, seen);
+}
+
+// ---- Gated unit: silu(gate) * up, side by side in a row. Grid: rows, parts of a row.
+
+template <typename T, int N> __device__ void swiglu_row(const T *x, T *y, int width) {
+  float gates[N], ups[N];
+  for (int i = (blockIdx.y * blockDim.x + threadIdx.x) * N; i < width; i += gridDim.y * blockDim.x * N) {
+    read(x + i, gates);
+    read(x + width + i, ups);
+#pragma unroll
+    for (int k = 0; k < N; k++) ups[k] *= gates[k] / (1.0f + __expf(-gates[k]));
+    write(y + i, ups);
   }
 }
 
-// ---- Gated unit: silu(gate) * up, side by side in a row. A thread takes one result.
+template <typename T> __device__ void swiglu(const T *x, T *y, int width) {
+  u64 at = (u64)blockIdx.x * width;
+  BY_PACKS(width, swiglu_row, x + 2 * at, y + at, width);
+}
 
-template <typename T> __device__ void swiglu(const T *x, T *y, u64 count, int width) {
-  u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  u64 at = i / width * 2 * width + i % width;
-  float g = number(x[at]), u = number(x[at + width]);
-  y[i] = operand<T>(g / (1.0f + __expf(-g)) * u);
+template <typename T, int N> __device__ void swiglu_row_backward(const T *x, const T *dy, T *dx, T *y, int width) {
+  float gates[N], ups[N], ds[N], ys[N];
+  for (int i = (blockIdx.y * blockDim.x + threadIdx.x) * N; i < width; i += gridDim.y * blockDim.x * N) {
+    read(x + i, gates);
+    read(x + width + i, ups);
+    read(dy + i, ds);
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+      float sigmoid = 1.0f / (1.0f + __expf(-gates[k])), silu = gates[k] * sigmoid;
+      ys[k] = silu * ups[k];
+      gates[k] = ds[k] * ups[k] * (sigmoid + silu * (1.0f - sigmoid));
+      ups[k] = ds[k] * silu;
+    }
+    write(dx + i, gates);
+    write(dx + width + i, ups);
+    write(y + i, ys);
+  }
 }
 
 // The gradient of x, and y again.
-template <typename T>
-__device__ void swiglu_backward(const T *x, const T *dy, T *dx, T *y, u64 count, int width) {
-  u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  u64 at = i / width * 2 * width + i % width;
-  float g = number(x[at]), u = number(x[at + width]), d = number(dy[i]);
-  float sigmoid = 1.0f / (1.0f + __expf(-g)), silu = g * sigmoid;
-  dx[at] = operand<T>(d * u * (sigmoid + silu * (1.0f - sigmoid)));
-  dx[at + width] = operand<T>(d * silu);
-  y[i] = operand<T>(silu * u);
+template <typename T> __device__ void swiglu_backward(const T *x, const T *dy, T *dx, T *y, int width) {
+  u64 at = (u64)blockIdx.x * width;
+  BY_PACKS(width, swiglu_row_backward, x + 2 * at, dy + at, dx + 2 * at, y + at, width);
 }
 
 // ---- Rows
 
+template <typename T, int N> __device__ void convert(const float *x, T *y, u64 count) {
+  float xs[N];
+  u64 threads = (u64)gridDim.x * blockDim.x;
+  for (u64 i = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * N; i < count; i += threads * N) {
+    read(x + i, xs);
+    write(y + i, xs);
+  }
+}
+
 template <typename T> __device__ void to_operand(const float *x, T *y, u64 count) {
-  u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < count) y[i] = operand<T>(x[i]);
+  BY_PACKS(count, convert, x, y, count);
 }
 
 extern "C" __global__ void add(float *sum, const float *part, u64 count) {
@@ -386,45 +546,79 @@ extern "C" __global__ void scatter_rows(const float *x, const u32 *rows, float *
 // ---- Vocabulary head: ln p of the targets and entropies, from logits [rows, vocabulary]. A block takes a row.
 
 // The largest scaled logit of a row, ln of the sum of exp(x - top), and the sum of p (x - top).
+template <int N>
 __device__ void distribution(const float *logits, int vocabulary, float scale, float &top, float &ln_sum, float &mean) {
-  float largest = -INFINITY, sum = 0.0f, products = 0.0f;
-  for (int i = threadIdx.x; i < vocabulary; i += blockDim.x) largest = fmaxf(largest, logits[i] * scale);
-  top = block_max(largest);
-  for (int i = threadIdx.x; i < vocabulary; i += blockDim.x) {
-    float x = logits[i] * scale - top, e = __expf(x);
-    sum += e;
-    products += e * x;
+  float largest = -INFINITY, sum = 0.0f, products = 0.0f, xs[N];
+  for (int i = threadIdx.x * N; i < vocabulary; i += blockDim.x * N) {
+    read(logits + i, xs);
+    float higher = largest;
+#pragma unroll
+    for (int k = 0; k < N; k++) higher = fmaxf(higher, xs[k] *= scale);
+    if (higher > largest) {
+      float keep = __expf(largest - higher);
+      if (sum > 0.0f) products = keep * (products + sum * (largest - higher));
+      sum *= keep;
+      largest = higher;
+    }
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+      float x = xs[k] - largest, e = __expf(x);
+      sum += e;
+      products += e * x;
+    }
   }
-  sum = block_sum(sum);
+  top = block_max(largest);
+  float keep = __expf(largest - top);
+  if (sum > 0.0f) products = keep * (products + sum * (largest - top));
+  sum *= keep;
+  block_sums(sum, products);
   ln_sum = logf(sum);
-  mean = block_sum(products) / sum;
+  mean = products / sum;
+}
+
+template <typename T, int N>
+__device__ void log_probs_row(const float *logits, u32 target, T *log_prob, T *entropy, int vocabulary, float scale) {
+  float top, ln_sum, mean;
+  distribution<N>(logits, vocabulary, scale, top, ln_sum, mean);
+  if (threadIdx.x == 0) {
+    *log_prob = logits[target] * scale - top - ln_sum;
+    *entropy = ln_sum - mean;
+  }
 }
 
 extern "C" __global__ void log_probs(const float *logits, const u32 *targets, float *log_prob, float *entropy,
                                      int vocabulary, float scale) {
-  logits += (u64)blockIdx.x * vocabulary;
-  float top, ln_sum, mean;
-  distribution(logits, vocabulary, scale, top, ln_sum, mean);
-  if (threadIdx.x == 0) {
-    log_prob[blockIdx.x] = logits[targets[blockIdx.x]] * scale - top - ln_sum;
-    entropy[blockIdx.x] = ln_sum - mean;
-  }
+  typedef float T;
+  int row = blockIdx.x;
+  BY_PACKS(vocabulary, log_probs_row, logits + (u64)row * vocabulary, targets[row], log_prob + row, entropy + row,
+           vocabulary, scale);
 }
 
 // d = (g_logp (1[target] - p) - g_entropy p (ln p + H)) * scale
+template <typename T, int N>
+__device__ void log_probs_row_backward(const float *logits, u32 target, float g, float h, T *d, int vocabulary,
+                                       float scale) {
+  float top, ln_sum, mean, xs[N];
+  distribution<N>(logits, vocabulary, scale, top, ln_sum, mean);
+  float entropy = ln_sum - mean;
+  for (int i = threadIdx.x * N; i < vocabulary; i += blockDim.x * N) {
+    read(logits + i, xs);
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+      float ln_p = xs[k] * scale - top - ln_sum, p = __expf(ln_p);
+      xs[k] = (i + k == target ? g : 0.0f) - g * p - h * p * (ln_p + entropy);
+    }
+    write(d + i, xs);
+  }
+}
+
 template <typename T>
 __device__ void log_probs_backward(const float *logits, const u32 *targets, const float *d_log_prob,
                                    const float *d_entropy, T *d, int vocabulary, float scale) {
-  logits += (u64)blockIdx.x * vocabulary;
-  d += (u64)blockIdx.x * vocabulary;
-  float top, ln_sum, mean;
-  distribution(logits, vocabulary, scale, top, ln_sum, mean);
-  float g = d_log_prob[blockIdx.x] * scale, h = d_entropy[blockIdx.x] * scale, entropy = ln_sum - mean;
-  u32 target = targets[blockIdx.x];
-  for (int i = threadIdx.x; i < vocabulary; i += blockDim.x) {
-    float ln_p = logits[i] * scale - top - ln_sum, p = __expf(ln_p);
-    d[i] = operand<T>((i == target ? g : 0.0f) - g * p - h * p * (ln_p + entropy));
-  }
+  int row = blockIdx.x;
+  u64 at = (u64)row * vocabulary;
+  BY_PACKS(vocabulary, log_probs_row_backward, logits + at, targets[row], d_log_prob[row] * scale,
+           d_entropy[row] * scale, d + at, vocabulary, scale);
 }
 
 // ---- Decoding
@@ -504,12 +698,14 @@ __device__ void cache_heads(const T *packed, const u32 *cells, const u32 *positi
   int dim = 2 * half;
   u64 row = blockIdx.x, cell = cells[row], position = positions[row];
   const T *x = packed + row * (query + 2 * key_value) * dim + (u64)head * dim;
+  float low[PAIRS], high[PAIRS];
   if (head >= query + key_value) {
-    copy(x, values + (cell * key_value + head - query - key_value) * dim, dim);
+    read_half(x, half, low);
+    read_half(x + half, half, high);
+    store(values + (cell * key_value + head - query - key_value) * dim, half, low, high);
     return;
   }
   bool is_query = head < query;
-  float low[PAIRS], high[PAIRS];
   prepare(x, is_query ? q_norm : k_norm, cos + position * half, sin + position * half, half, eps, low, high);
   store(is_query ? q + (row * query + head) * dim : keys + (cell * key_value + head - query) * dim, half, low, high);
 }
@@ -640,11 +836,11 @@ KERNEL(softmax, P, (scores, p, rows, keys, first))
 #define P(T) (const float *scores, const float *dp, T *p, T *ds, int rows, int keys, int first)
 KERNEL(softmax_backward, P, (scores, dp, p, ds, rows, keys, first))
 #undef P
-#define P(T) (const T *x, T *y, u64 count, int width)
-KERNEL(swiglu, P, (x, y, count, width))
+#define P(T) (const T *x, T *y, int width)
+KERNEL(swiglu, P, (x, y, width))
 #undef P
-#define P(T) (const T *x, const T *dy, T *dx, T *y, u64 count, int width)
-KERNEL(swiglu_backward, P, (x, dy, dx, y, count, width))
+#define P(T) (const T *x, const T *dy, T *dx, T *y, int width)
+KERNEL(swiglu_backward, P, (x, dy, dx, y, width))
 #undef P
 #define P(T) (const float *x, T *y, u64 count)
 KERNEL(to_operand, P, (x, y, count))

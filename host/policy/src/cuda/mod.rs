@@ -35,8 +35,12 @@ use crate::sample::{Draw, Sampled};
 const ROW: (usize, usize) = (256, 1);
 /// Threads of a block that takes one row of logits.
 const LONG_ROW: (usize, usize) = (1024, 1);
+/// Numbers that a thread takes at once where rows have a multiple of them: `PACK` in `kernels.cu`.
+const PACK: usize = 4;
+/// Sequences are padded to a multiple of this length, with which matrix products are faster and rows have whole packs.
+const PADDING: usize = 8;
 /// Blocks, at most, that share the rows of a sum.
-const SHARES: usize = 512;
+const SHARES: usize = 1024;
 /// Warps of a block whose warps take one head each.
 const HEADS: usize = 4;
 /// Attention scores that are computed at once: 512 MB.
@@ -169,7 +173,7 @@ impl<T: Number> Cuda<'_, T> {
             .int(from)?
             .int(count)?
             .output(out)
-            .launch((width.div_ceil(WARP), 1), (WARP, 8))
+            .launch((width.div_ceil(WARP), 1), (WARP, WARP))
     }
 
     /// Computes `out = x w`, of any type.
@@ -225,7 +229,7 @@ impl<T: Number> Cuda<'_, T> {
     fn blocks(&self, places: &Places) -> impl Iterator<Item = (usize, usize)> + use<T> {
         let longest = places.longest;
         let of_row = places.sequences * self.heads.query * longest;
-        let rows = (SCORES / of_row.max(1)).clamp(16, QUERY_ROWS);
+        let rows = (SCORES / of_row.max(1)).clamp(16, QUERY_ROWS) / PADDING * PADDING;
         (0..longest)
             .step_by(rows)
             .map(move |first| (first, rows.min(longest - first)))
@@ -311,7 +315,7 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
 
     fn places(&self, batch: &PackedBatch) -> Result<Places> {
         let spans = &batch.spans;
-        let longest = batch.longest();
+        let longest = batch.longest().next_multiple_of(PADDING);
         let mut row_of = vec![u32::MAX; spans.len() * longest];
         let mut place_of = Vec::with_capacity(batch.tokens());
         for (sequence, span) in spans.iter().enumerate() {
@@ -378,7 +382,7 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
             .slice(stream)
             .output(&mut out)
             .long(stream.len())
-            .launch_each(stream.len())?;
+            .launch_each(stream.len().div_ceil(PACK))?;
         Ok(Box::new(out))
     }
 
@@ -685,13 +689,12 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
     }
 
     fn swiglu(&self, x: &CudaSlice<T>, width: usize, out: &mut CudaSlice<T>) -> Result<()> {
-        let count = out.len();
+        let rows = out.len() / width;
         self.kernel("swiglu")
             .slice(x)
             .output(out)
-            .long(count)
             .int(width)?
-            .launch_each(count)
+            .launch((rows, width.div_ceil(ROW.0 * PACK)), ROW)
     }
 
     fn swiglu_backward(
@@ -702,15 +705,14 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
         dx: &mut CudaSlice<T>,
         out: &mut CudaSlice<T>,
     ) -> Result<()> {
-        let count = out.len();
+        let rows = out.len() / width;
         self.kernel("swiglu_backward")
             .slice(x)
             .slice(g)
             .output(dx)
             .output(out)
-            .long(count)
             .int(width)?
-            .launch_each(count)
+            .launch((rows, width.div_ceil(ROW.0 * PACK)), ROW)
     }
 
     fn logits(&self, x: &CudaSlice<T>, head: Matrix<'a, T>) -> Result<CudaSlice<f32>> {
