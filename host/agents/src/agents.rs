@@ -1,4 +1,4 @@
-//! Starting agents, and their trajectories.
+//! Starting agents that ask the policy over HTTP, and their trajectories.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use crate::open_trajectories::OpenTrajectories;
 use crate::process;
 use crate::remote::Queue;
 use crate::server::{CannotListen, Server};
-use crate::trajectory_service::{TrajectoryService, described, router};
+use crate::task::described;
+use crate::trajectory_service::{TrajectoryService, router};
 
 /// The reason why agents cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +27,7 @@ pub enum AgentsError {
     Listen(#[from] CannotListen),
 }
 
-/// Leads trajectories by the agent of a configuration, and serves the policy to it.
+/// Leads trajectories by the agent of a configuration with `command` or `listen`, and serves the policy to it.
 pub struct Agents {
     config: AgentConfig,
     service: Arc<TrajectoryService>,
@@ -138,9 +139,9 @@ impl Agent for Agents {
             Ok(opened) => opened,
             Err(error) => return AgentEnd::Failed(format!("no random token: {error}")),
         };
-        let task = match described(&lease.open).await {
+        let task = match described(&lease.open.trajectory).await {
             Ok(task) => task,
-            Err(refusal) => return AgentEnd::Failed(refusal.message),
+            Err(error) => return AgentEnd::Failed(error.to_string()),
         };
         let url = format!("{}/t/{}", self.url(), lease.token);
         if self.config.listen.is_some() {

@@ -13,11 +13,12 @@ use crate::access::Token;
 /// The agent that leads the trajectories of a run, instead of our own loop.
 ///
 /// It is a program of this machine (`command`), of which each trajectory gets a process of its own; or it runs anywhere,
-/// and fetches its tasks over HTTP (`listen`).
+/// and fetches its tasks over HTTP (`listen`); or it is a plugin in the sandbox (`plugin`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
-    /// The program and its arguments. It has the rights of this process: it is not in a sandbox. Excludes `listen`.
+    /// The program and its arguments. It has the rights of this process: it is not in a sandbox. Excludes `listen` and
+    /// `plugin`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// Environment variables of the process. It inherits only those that docs/agents.md lists, such as `PATH` and `HOME`.
@@ -27,7 +28,10 @@ pub struct AgentConfig {
     pub directory: Option<PathBuf>,
     /// Number of processes that may run at once. Further trajectories wait. Default 8.
     pub max_processes: usize,
-    /// The address at which remote agents fetch tasks, such as `127.0.0.1:8700`. Excludes `command`.
+    /// The plugin whose only tool leads trajectories, in the sandbox. Excludes `command` and `listen`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+    /// The address at which remote agents fetch tasks, such as `127.0.0.1:8700`. Excludes `command` and `plugin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<SocketAddr>,
     /// The URL of `listen` as agents see it, if it differs, such as `http://trainer:8700`.
@@ -52,6 +56,7 @@ impl Default for AgentConfig {
             env: BTreeMap::new(),
             directory: None,
             max_processes: 8,
+            plugin: None,
             listen: None,
             public_url: None,
             token_env: None,
@@ -76,20 +81,32 @@ impl AgentConfig {
     pub fn check(&self) -> Result<(), InvalidAgent> {
         let (program, listen) = (self.command.first(), self.listen);
         let (is_process, is_remote) = (program.is_some(), listen.is_some());
+        let is_plugin = self.plugin.is_some();
         let listens_at = |is: fn(&IpAddr) -> bool| listen.is_some_and(|at| is(&at.ip()));
         let is_url = |url: &String| url.starts_with("http://") || url.starts_with("https://");
         let of_listen = "it belongs to `listen`; leave it out";
         let of_command = "it belongs to `command`; leave it out";
         let mistakes = [
             (
-                !is_process && !is_remote,
+                !is_process && !is_remote && !is_plugin,
                 "command",
-                "it is missing; write the program of an agent, or `listen` for agents that fetch tasks",
+                "it is missing; write the program of an agent, or `plugin` for an agent in the sandbox, or `listen` for agents \
+                 that fetch tasks",
+            ),
+            (
+                is_plugin && (is_process || is_remote),
+                "plugin",
+                "keep one of `command`, `listen` and `plugin`",
             ),
             (
                 is_process && is_remote,
                 "listen",
-                "keep one of `command` and `listen`",
+                "keep one of `command`, `listen` and `plugin`",
+            ),
+            (
+                self.plugin.as_ref().is_some_and(String::is_empty),
+                "plugin",
+                "write the name of a plugin",
             ),
             (
                 program.is_some_and(String::is_empty),
@@ -97,18 +114,18 @@ impl AgentConfig {
                 "its first entry is the name of a program",
             ),
             (
-                is_process && self.public_url.is_some(),
+                !is_remote && self.public_url.is_some(),
                 "public_url",
                 of_listen,
             ),
             (
-                is_process && self.token_env.is_some(),
+                !is_remote && self.token_env.is_some(),
                 "token_env",
                 of_listen,
             ),
-            (is_remote && !self.env.is_empty(), "env", of_command),
+            (!is_process && !self.env.is_empty(), "env", of_command),
             (
-                is_remote && self.directory.is_some(),
+                !is_process && self.directory.is_some(),
                 "directory",
                 of_command,
             ),
@@ -176,6 +193,15 @@ mod tests {
             listen: Some(address.parse().unwrap()),
             ..AgentConfig::default()
         };
+        let plugin = |change: fn(&mut AgentConfig)| {
+            let mut config = AgentConfig {
+                plugin: Some("agent".into()),
+                ..AgentConfig::default()
+            };
+            change(&mut config);
+            config
+        };
+        assert_eq!(plugin(|_| {}).check(), Ok(()));
         assert_eq!(command(|_| {}).check(), Ok(()));
         assert_eq!(remote("127.0.0.1:1").check(), Ok(()));
         for (config, key) in [
@@ -187,6 +213,26 @@ mod tests {
             ),
             (
                 command(|config| config.token_env = Some("A".into())),
+                "token_env",
+            ),
+            (
+                command(|config| config.plugin = Some("a".into())),
+                "plugin",
+            ),
+            (
+                plugin(|config| config.listen = "[::1]:1".parse().ok()),
+                "plugin",
+            ),
+            (
+                plugin(|config| config.plugin = Some(String::new())),
+                "plugin",
+            ),
+            (
+                plugin(|config| config.directory = Some("a".into())),
+                "directory",
+            ),
+            (
+                plugin(|config| config.token_env = Some("A".into())),
                 "token_env",
             ),
             (remote("0.0.0.0:1"), "token_env"),

@@ -82,15 +82,7 @@ pub(crate) fn read<F: Form>(bytes: &[u8], sampling: Sampling) -> Result<(Asked, 
     static REQUESTS: AtomicU64 = AtomicU64::new(0);
 
     let request: Map<String, Value> = body::parse(bytes)?;
-    parameters::check(&request, F::USED, F::NEUTRAL, sampling)?;
-    let messages = F::messages(&request)?;
-    if (messages.last()).is_some_and(|last| last.message.role == Role::Assistant) {
-        return Err(Refusal::invalid(
-            "the last message is the assistant's own, and a turn that is begun cannot be sampled; send what it answers",
-        ));
-    }
-    let tools = items(&request, "tools", F::tool)?;
-    check_names(&tools)?;
+    let asked = asked::<F>(&request, sampling)?;
     let is_true = |value: Option<&Value>| value == Some(&Value::Bool(true));
     let usage = request
         .get("stream_options")
@@ -103,16 +95,32 @@ pub(crate) fn read<F: Form>(bytes: &[u8], sampling: Sampling) -> Result<(Asked, 
         with_usage: is_true(usage),
         is_stream: is_true(request.get("stream")),
     };
-    let asked = Asked {
-        params: parameters::sampling_params(&request, sampling)?,
-        seed: parameters::count(&request, "seed")?,
+    Ok((asked, reply))
+}
+
+/// Reads what a request asks for.
+pub(crate) fn asked<F: Form>(
+    request: &Map<String, Value>,
+    sampling: Sampling,
+) -> Result<Asked, Refusal> {
+    parameters::check(request, F::USED, F::NEUTRAL, sampling)?;
+    let messages = F::messages(request)?;
+    if (messages.last()).is_some_and(|last| last.message.role == Role::Assistant) {
+        return Err(Refusal::invalid(
+            "the last message is the assistant's own, and a turn that is begun cannot be sampled; send what it answers",
+        ));
+    }
+    let tools = items(request, "tools", F::tool)?;
+    check_names(&tools)?;
+    Ok(Asked {
+        params: parameters::sampling_params(request, sampling)?,
+        seed: parameters::count(request, "seed")?,
         turn: TurnRequest {
             messages,
             tools,
-            max_tokens: parameters::max_tokens(&request, F::MAX_TOKENS)?,
+            max_tokens: parameters::max_tokens(request, F::MAX_TOKENS)?,
         },
-    };
-    Ok((asked, reply))
+    })
 }
 
 /// Refuses two tools of the same name.

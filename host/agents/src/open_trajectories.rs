@@ -24,10 +24,7 @@ pub(crate) struct OpenTrajectory {
 impl OpenTrajectory {
     /// The tools of the task and its environment, as the policy sees them now.
     pub(crate) async fn tools(&self) -> Result<Vec<ToolDefinition>, Refusal> {
-        self.trajectory.tools().await.map_err(|error| {
-            let status = StatusCode::SERVICE_UNAVAILABLE;
-            Refusal::new(status, "unavailable", error.to_string())
-        })
+        Ok(self.trajectory.tools().await?)
     }
 
     /// Calls a tool. `id` is that of the policy's call; none for a call of the agent's own.

@@ -241,7 +241,7 @@ pub(crate) fn messages(messages: &[Message]) -> Value {
 }
 
 /// A message in OpenAI's form.
-fn said(message: &Message) -> Value {
+pub(crate) fn said(message: &Message) -> Value {
     let text = message.plain_text();
     let calls = message.tool_calls.iter().map(|call| {
         let function = json!({ "name": call.name, "arguments": call.arguments.to_string() });

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use rlf_rollout::agent::{AgentEnd, AgentReport};
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
 use crate::config::AgentConfig;
+use crate::report::{FORM, Report};
 
 /// Variables of this process that every agent gets.
 const INHERITED: [&str; 10] = [
@@ -22,16 +22,6 @@ const KEPT_BYTES: usize = 64 << 10;
 const QUOTED: usize = 600;
 /// Time to read what an agent wrote, after it ended. Its children may keep the streams open.
 const DRAIN: Duration = Duration::from_millis(200);
-
-/// A report on the last line that an agent writes.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LastLine {
-    #[serde(default)]
-    answer: Option<String>,
-    #[serde(default)]
-    reward: Option<f64>,
-}
 
 /// The process group of an agent. Dropping it kills all processes in it.
 struct Group(Option<Pid>);
@@ -138,10 +128,10 @@ fn report(written: &str) -> AgentEnd {
     let Some(last) = last.filter(|line| line.trim_start().starts_with('{')) else {
         return AgentEnd::Finished(AgentReport::default());
     };
-    match rlf_json::from_str::<LastLine>(last) {
-        Ok(LastLine { answer, reward }) => AgentEnd::Finished(AgentReport { answer, reward }),
+    match rlf_json::from_str::<Report>(last) {
+        Ok(report) => AgentEnd::Finished(report.into()),
         Err(error) => AgentEnd::Failed(format!(
-            "the last line that it wrote is no report ({error}); write {{\"answer\": TEXT, \"reward\": NUMBER}}, or a line that does not begin with a brace"
+            "the last line that it wrote is no report ({error}); write {FORM}, or a line that does not begin with a brace"
         )),
     }
 }

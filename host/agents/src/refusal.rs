@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use http::StatusCode;
+use rlf_rollout::RolloutError;
 use rlf_rollout::agent::TurnRefused;
 
 /// The refusal of a request.
@@ -33,6 +34,13 @@ impl Refusal {
             message: format!("{place}: {}", self.message),
             ..self
         }
+    }
+}
+
+impl From<RolloutError> for Refusal {
+    fn from(error: RolloutError) -> Self {
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Self::new(status, "unavailable", error.to_string())
     }
 }
 

@@ -31,7 +31,8 @@ use crate::parameters::Sampling;
 use crate::refusal::Refusal;
 use crate::remote::Queue;
 use crate::routes::{self, Policy};
-use crate::{body, mcp, openai};
+use crate::task::described;
+use crate::{body, mcp};
 
 const KNOWN: &str = "below the URL of a trajectory there are POST /v1/chat/completions, POST /v1/messages, \
     GET /v1/models, GET /task, POST /tools/NAME, POST /mcp and POST /finish";
@@ -90,19 +91,9 @@ impl Policy for OpenTrajectory {
     }
 }
 
-/// A task as agents see it: without its reference and the setup of its environment.
-pub(crate) async fn described(open: &OpenTrajectory) -> Result<Value, Refusal> {
-    let task = open.trajectory.task();
-    Ok(json!({
-        "id": task.id,
-        "source": task.source,
-        "messages": openai::messages(&open.trajectory.prompt().await),
-        "tools": openai::tools(&open.tools().await?),
-    }))
-}
-
 async fn task(open: OpenTrajectory) -> Result<Response, Refusal> {
-    Ok(body::json(StatusCode::OK, &described(&open).await?))
+    let task = described(&open.trajectory).await?;
+    Ok(body::json(StatusCode::OK, &task))
 }
 
 /// The body of a call.

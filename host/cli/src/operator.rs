@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use rlf_config::{ConfigError, Lines};
@@ -20,6 +21,7 @@ use rlf_run::open_models;
 use rlf_sandbox::SandboxConfig;
 use rlf_serve::ServeConfig;
 use rlf_tools::tool_manager::{Outside, ToolError, ToolManager, ToolManagerConfig};
+use rlf_tools::{NoPolicy, POLICY};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -177,8 +179,14 @@ impl Operator {
         served: &BTreeSet<String>,
     ) -> anyhow::Result<ToolManager> {
         let mut configs = BTreeMap::new();
+        // Here is no run whose policy a plugin could ask. A plugin that leads trajectories can be called all the same.
+        let mut leader = None;
         for plugin in registry.plugins() {
             for name in &plugin.grants().models {
+                if name == POLICY && !self.models.contains_key(POLICY) {
+                    leader = Some(plugin.name().to_owned());
+                    continue;
+                }
                 let config = self.models.get(name).ok_or_else(|| {
                     let known = self.models.keys().map(String::as_str);
                     ToolError::no_such_model(plugin.name(), name, known)
@@ -195,10 +203,14 @@ impl Operator {
         let all = called.any(|tool| !offered.contains(tool.as_str()));
         let mut servers = self.mcp.clone();
         servers.retain(|name, _| all || served.contains(name));
-        let outside = Outside {
+        let mut outside = Outside {
             models: models.by_name(),
             servers: self.connect(&servers)?.tool_servers(),
+            leader,
         };
+        if outside.leader.is_some() {
+            outside.models.insert(POLICY.to_owned(), Arc::new(NoPolicy));
+        }
         Ok(ToolManager::with_outside(registry, config, outside)?)
     }
 

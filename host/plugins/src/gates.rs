@@ -16,7 +16,8 @@ use crate::grants::PluginGrants;
 use crate::manifest::GateName;
 
 pub use self::nesting::{
-    Account, GateAnswer, LanguageModel, LanguageModels, NestedCalls, Nesting, ProgramRunner,
+    Account, ChatAnswer, GateAnswer, LanguageModel, LanguageModels, NestedCalls, Nesting,
+    ProgramRunner,
 };
 
 /// Every gate, leading nowhere. The process that prepares components uses them, because no gate opens there.

@@ -67,7 +67,7 @@ pub enum RolloutError {
         task: String,
     },
     /// No agent can be started.
-    #[error("agent.command: {0}")]
+    #[error("[agent]: {0}")]
     Agent(String),
     /// The generator stopped.
     #[error(transparent)]

@@ -15,6 +15,7 @@ use rlf_environments::environments::Environments;
 use rlf_environments::error::OpenError;
 use rlf_environments::session::{EnvironmentSession, EpisodeEnd};
 use rlf_plugins::turn::TurnContext;
+use rlf_tools::tool_manager::CalledFrom;
 
 use crate::context::EpisodeContext;
 use crate::conversation::{Conversation, pass_to_environment};
@@ -293,7 +294,7 @@ impl TaskEnvironment {
     ) -> Result<Vec<CallOutcome>, RolloutError> {
         match step {
             Step::Act(calls) | Step::Grade(calls) => {
-                let outcomes = self.invoke(calls, context).await?;
+                let outcomes = self.invoke(calls, context, None).await?;
                 if let Some(session) = &mut self.session
                     && session.take_tools_changed()
                 {
@@ -316,11 +317,13 @@ impl TaskEnvironment {
         }
     }
 
-    /// Makes the calls of a turn: those of the environment's tools one after the other, all others at the same time.
+    /// Makes the calls of a turn: those of the environment's tools one after the other, all others at the same time. `from`
+    /// is the call of a guest that makes them, if the trajectory is led in the sandbox.
     pub(crate) async fn invoke(
         &mut self,
         calls: Vec<ToolCall>,
         context: &TurnContext,
+        from: Option<&CalledFrom>,
     ) -> Result<Vec<CallOutcome>, RolloutError> {
         let shown_tools = self.tools()?;
         let shown_as = |name: &str| shown_tools.iter().find(|tool| tool.name == name);
@@ -355,7 +358,7 @@ impl TaskEnvironment {
             .into_iter()
             .map(|(place, shown, call)| ((place, shown), call))
             .unzip();
-        let at_once = self.context.tools.invoke(calls, context);
+        let at_once = self.context.tools.invoke_from(calls, context, from);
         let (own, others) = tokio::join!(in_order, at_once);
         let others = places
             .into_iter()

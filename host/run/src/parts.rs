@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use candle_core::Device;
 use futures_util::future::BoxFuture;
-use rlf_agents::{Agents, AgentsError};
+use rlf_agents::{Agents, AgentsError, ComponentAgent};
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
@@ -29,6 +29,7 @@ use rlf_rollout::{
     EpisodeContext, Player, PolicyPlayer, RolloutEngine, RolloutError, RolloutSettings,
 };
 use rlf_tools::tool_manager::{Outside, ToolManager};
+use rlf_tools::{NoPolicy, POLICY};
 use rlf_train::run::RunDirectory;
 
 use crate::config::{IN_RUN, RunConfig, of_mcp, of_openenv};
@@ -67,7 +68,7 @@ pub struct RunParts {
     demonstrations: Option<Arc<dyn DemonstrationSet>>,
     /// Plays users, if any task has one.
     user: Option<Arc<dyn User>>,
-    /// Leads trajectories, if the configuration has an agent. Made for the first rollout.
+    /// Leads trajectories, if the configuration has an agent. One that is asked over HTTP is made for the first rollout.
     agent: OnceLock<Arc<dyn Agent>>,
     /// Loads new versions of plugins that are replaced on disk, for later calls.
     _follower: Option<Follower>,
@@ -186,7 +187,8 @@ impl RunParts {
         if let Some(missing) = directories.find(|directory| !directory.is_dir()) {
             return Err(PluginsError::NoDirectory(missing).into());
         }
-        let registry = plugins.load(&bindings(&config.plugins, run), &sandbox, reporter);
+        let leader = (config.agent.as_ref()).and_then(|agent| agent.plugin.clone());
+        let registry = plugins.load(&bindings(&config, run), &sandbox, reporter);
         let records = models_path(run);
         let granted = config.plugins.values().flat_map(|grants| &grants.models);
         let granted: BTreeSet<&String> = granted.collect();
@@ -195,13 +197,21 @@ impl RunParts {
         let models = open_models(&models, config.workers(), Some(&records))?;
         let servers = Servers::connect(&config.mcp, &|warning| reporter.warn(warning))
             .map_err(|error| of_mcp(&error))?;
-        let outside = Outside {
+        let mut outside = Outside {
             models: models.by_name(),
             servers: servers.tool_servers(),
+            leader,
         };
+        if outside.leader.is_some() {
+            outside.models.insert(POLICY.to_owned(), Arc::new(NoPolicy));
+        }
         let tools = ToolManager::with_outside(&registry, &config.tools, outside)
             .map_err(RunFailure::table("tools"))?
             .keeping_outputs_in(&outputs_path(run));
+        let agent: OnceLock<Arc<dyn Agent>> = OnceLock::new();
+        if let Some(component) = component_agent(&config, &registry, &tools)? {
+            agent.get_or_init(|| Arc::new(component));
+        }
         let rewards =
             RewardStack::new(&registry, &config.rewards).map_err(RunFailure::table("rewards"))?;
         let follower = (config.tools.reload)
@@ -248,7 +258,7 @@ impl RunParts {
             models,
             environments,
             user,
-            agent: OnceLock::new(),
+            agent,
             _follower: follower,
             tasks,
             demonstrations,
@@ -316,8 +326,10 @@ impl RunParts {
         let tools = self.tasks.tools();
         let rewards: BTreeSet<&str> = self.rewards.plugins().collect();
         let environments = self.tasks.environments();
+        let leader = (self.config.agent.as_ref()).and_then(|agent| agent.plugin.as_deref());
         let takes_part = |plugin: &Plugin| {
             rewards.contains(plugin.name())
+                || leader == Some(plugin.name())
                 || environments.contains(plugin.name())
                 || plugin.tools().iter().any(|tool| {
                     tools
@@ -420,7 +432,7 @@ impl RunParts {
         if let Some(agent) = self.agent.get() {
             return Ok(Some(agent.clone()));
         }
-        let temperature = (self.config.rl.as_ref()).map_or(1.0, |rl| rl.temperature as f32);
+        let temperature = temperature(&self.config);
         let agents = Agents::new(config.clone(), temperature).map_err(|error| of_agents(&error))?;
         Ok(Some(self.agent.get_or_init(|| Arc::new(agents)).clone()))
     }
@@ -491,12 +503,34 @@ impl RunParts {
     }
 }
 
-/// The grants of all plugins, with `run:` bindings resolved to the run's folder.
-fn bindings(
-    grants_by_name: &BTreeMap<String, PluginGrants>,
-    run: &Path,
-) -> BTreeMap<String, PluginGrants> {
-    let mut grants_by_name = grants_by_name.clone();
+/// The temperature at which training samples.
+fn temperature(config: &RunConfig) -> f32 {
+    (config.rl.as_ref()).map_or(1.0, |rl| rl.temperature as f32)
+}
+
+/// The agent that leads trajectories in the sandbox, if the configuration names its plugin.
+fn component_agent(
+    config: &RunConfig,
+    registry: &Registry,
+    tools: &ToolManager,
+) -> Result<Option<ComponentAgent>, ConfigurationError> {
+    let Some(agent) = config.agent.as_ref().filter(|agent| agent.plugin.is_some()) else {
+        return Ok(None);
+    };
+    let component = ComponentAgent::new(agent, temperature(config), registry, tools);
+    component.map(Some).map_err(|error| of_agents(&error))
+}
+
+/// The grants of all plugins, with `run:` bindings resolved to the run's folder. A plugin that leads trajectories has the
+/// time of a trajectory.
+fn bindings(config: &RunConfig, run: &Path) -> BTreeMap<String, PluginGrants> {
+    let mut grants_by_name = config.plugins.clone();
+    if let Some(agent) = &config.agent
+        && let Some(leader) = &agent.plugin
+        && let Some(grants) = grants_by_name.get_mut(leader)
+    {
+        grants.limits.wall = agent.wall;
+    }
     for path in grants_by_name
         .values_mut()
         .flat_map(|grants| grants.data.values_mut())

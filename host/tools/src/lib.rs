@@ -10,6 +10,7 @@
 //! | the calls of a turn, retries, limits | [`tool_manager`] |
 //! | one tool, one attempt at a call, its permit to run | `tool` |
 //! | tools of servers outside of the sandbox | `server`: [`ToolServer`] |
+//! | the policy as a model that plugins are granted | `policy`: [`POLICY`] |
 //! | kept results of deterministic tools | `result_cache` |
 //! | files that calls leave behind | `outputs` |
 //! | loading and calling a tool plugin, for the core | `loader`: [`ToolLoader`] |
@@ -45,6 +46,7 @@
 
 mod loader;
 mod outputs;
+mod policy;
 mod result_cache;
 mod script;
 mod server;
@@ -52,4 +54,5 @@ mod tool;
 pub mod tool_manager;
 
 pub use self::loader::{ToolIndices, ToolLoader};
+pub use self::policy::{NoPolicy, POLICY};
 pub use self::server::{ServerCall, ServerLimits, ToolServer};

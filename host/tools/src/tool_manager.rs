@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
 use crate::outputs::Outputs;
+use crate::policy::POLICY;
 use crate::result_cache::ResultCache;
 use crate::server::{ServerCall, ToolServer};
 use crate::tool::{Attempt, Owner, PluginTool, Tool};
@@ -153,6 +154,9 @@ impl ToolError {
         known: impl IntoIterator<Item = &'n str>,
     ) -> Self {
         let hint = match rlf_config::nearest(name, known) {
+            _ if name == POLICY => {
+                "; it is the policy of a run, for the plugin that `agent.plugin` names".to_owned()
+            }
             Some(near) => format!("; did you mean `{near}`?"),
             None => format!("; add a table [models.{name}]"),
         };
@@ -177,6 +181,9 @@ pub struct Outside {
     pub models: LanguageModels,
     /// The servers.
     pub servers: Vec<Arc<dyn ToolServer>>,
+    /// The plugin that leads trajectories, if one does. Its tool is not among those that are offered by default, and the
+    /// tools that it may call are those of its trajectories.
+    pub leader: Option<String>,
 }
 
 /// Calls tools. All trajectories share it. It is cheap to clone and to call, and calls wait for each other only if a
@@ -201,6 +208,26 @@ struct Inner {
     /// Models that plugins can ask.
     models: LanguageModels,
     servers: Vec<Arc<dyn ToolServer>>,
+    /// The plugin that leads trajectories.
+    leader: Option<String>,
+}
+
+/// A call of a guest. The calls that it makes take places behind it, end at its deadline and use up its CPU time.
+#[derive(Debug, Clone)]
+pub struct CalledFrom {
+    /// The means by which it makes them.
+    pub nesting: Arc<Nesting>,
+    /// Its place in the sandbox.
+    pub caller: Caller,
+}
+
+/// The reason for a call: a turn of the model, a call of a guest, or a trajectory that it leads.
+#[derive(Clone, Copy)]
+enum Origin<'a> {
+    Turn,
+    Guest(&'a CalledFrom),
+    /// The call leads a trajectory, by these means.
+    Leads(&'a Arc<dyn NestedCalls>),
 }
 
 impl ToolManager {
@@ -270,15 +297,19 @@ impl ToolManager {
                 interpreters,
                 models: outside.models,
                 servers: outside.servers,
+                leader: outside.leader,
             }),
             outputs: None,
         };
         for plugin in registry.plugins() {
-            let opened = manager.definitions(Some(plugin.open_tools()));
-            opened.map_err(|error| ToolError::Opened {
-                plugin: plugin.name().to_owned(),
-                error: Box::new(error),
-            })?;
+            // The tools of trajectories, such as those of an environment's session, are not known yet.
+            if !manager.is_leader(plugin.name()) {
+                let opened = manager.definitions(Some(plugin.open_tools()));
+                opened.map_err(|error| ToolError::Opened {
+                    plugin: plugin.name().to_owned(),
+                    error: Box::new(error),
+                })?;
+            }
             for tool in &plugin.grants().programs.tools {
                 if manager.runs_programs(tool, &mut BTreeSet::new()) {
                     return Err(ToolError::RunsPrograms {
@@ -291,6 +322,11 @@ impl ToolManager {
             manager.check_models(plugin)?;
         }
         Ok(manager)
+    }
+
+    /// True if the plugin of this name leads trajectories.
+    fn is_leader(&self, plugin: &str) -> bool {
+        self.inner.leader.as_deref() == Some(plugin)
     }
 
     /// True if a tool runs programs, by itself or by the tools that it may call.
@@ -381,14 +417,14 @@ impl ToolManager {
     }
 
     /// The definitions of these tools, in this order. Without names, the definitions of all tools, except those of
-    /// interpreters that the configuration does not mention.
+    /// interpreters that the configuration does not mention, and that of the plugin that leads trajectories.
     pub fn definitions(&self, names: Option<&[String]>) -> Result<Vec<ToolDefinition>, ToolError> {
         let Some(names) = names else {
             return Ok(self
                 .inner
                 .tools
                 .iter()
-                .filter(|tool| tool.is_offered())
+                .filter(|tool| tool.is_offered() && !self.is_leader(tool.owner_name()))
                 .map(|tool| tool.loaded.definition.clone())
                 .collect());
         };
@@ -426,22 +462,44 @@ impl ToolManager {
         calls: Vec<ToolCall>,
         context: &'a TurnContext,
     ) -> BoxFuture<'a, Vec<CallOutcome>> {
+        self.invoke_from(calls, context, None)
+    }
+
+    /// Like [`ToolManager::invoke`], for calls of a turn that a guest makes in the model's place.
+    pub fn invoke_from<'a>(
+        &'a self,
+        calls: Vec<ToolCall>,
+        context: &'a TurnContext,
+        from: Option<&'a CalledFrom>,
+    ) -> BoxFuture<'a, Vec<CallOutcome>> {
+        let origin = from.map_or(Origin::Turn, Origin::Guest);
         Box::pin(async move {
             join_all(
                 calls
                     .into_iter()
-                    .map(|call| self.invoke_one(call, context, None)),
+                    .map(|call| self.invoke_one(call, context, origin)),
             )
             .await
         })
     }
 
-    /// Makes one call, of the model or of another call.
+    /// Calls a tool that leads a trajectory. The calls and questions that it makes go through `means`. It is made once: a
+    /// trajectory cannot be led a second time, so it is not retried.
+    pub fn lead<'a>(
+        &'a self,
+        call: ToolCall,
+        context: &'a TurnContext,
+        means: &'a Arc<dyn NestedCalls>,
+    ) -> BoxFuture<'a, CallOutcome> {
+        Box::pin(self.invoke_one(call, context, Origin::Leads(means)))
+    }
+
+    /// Makes one call.
     async fn invoke_one(
         &self,
         call: ToolCall,
         context: &TurnContext,
-        from: Option<CalledFrom<'_>>,
+        origin: Origin<'_>,
     ) -> CallOutcome {
         let started = Instant::now();
         let mut nested = Vec::new();
@@ -452,7 +510,7 @@ impl ToolManager {
                     Owner::Plugin(owner) => {
                         let plugin = owner.plugin.latest();
                         let (end, made) = self
-                            .run(*index, owner, &plugin, &call, context, from, started)
+                            .run(*index, owner, &plugin, &call, context, origin, started)
                             .await;
                         nested = made;
                         (end, plugin.hash().to_owned())
@@ -500,11 +558,18 @@ impl ToolManager {
         plugin: &Arc<Plugin>,
         call: &ToolCall,
         context: &TurnContext,
-        from: Option<CalledFrom<'_>>,
+        origin: Origin<'_>,
         started: Instant,
     ) -> (CallEnd, Vec<NestedCall>) {
         let tool = &self.inner.tools[index];
+        let (from, means) = match origin {
+            Origin::Turn => (None, None),
+            Origin::Guest(from) => (Some(from), None),
+            Origin::Leads(means) => (None, Some(means)),
+        };
         let arguments = match check_arguments(tool, plugin.grants().limits.arguments_bytes, call) {
+            // A task has schemas of tools, and the policy sees them in the order in which their keys were written.
+            Ok(_) if means.is_some() => call.arguments.to_string(),
             Ok(arguments) => arguments,
             Err(end) => return (end, Vec::new()),
         };
@@ -516,7 +581,8 @@ impl ToolManager {
             .filter(|_| hints.deterministic && !hints.open_world)
             // A tool's answer may depend on tools that it calls, and those may change.
             .filter(|_| !plugin.calls_others())
-            .filter(|_| !plugin.has_real_sources() && !plugin.leaves_files());
+            .filter(|_| !plugin.has_real_sources() && !plugin.leaves_files())
+            .filter(|_| means.is_none());
         if let Some(observation) =
             cache.and_then(|cache| cache.get(index, plugin.fingerprint(), &arguments))
         {
@@ -531,8 +597,10 @@ impl ToolManager {
                     seed,
                     ..context.clone()
                 };
-                let nesting = Nesting::new(Arc::new(self.clone()), turn, &call.call_id);
-                let nesting = nesting.within(from.as_ref().map(|from| from.nesting));
+                let own = || -> Arc<dyn NestedCalls> { Arc::new(self.clone()) };
+                let means = means.map_or_else(own, Arc::clone);
+                let nesting = Nesting::new(means, turn, &call.call_id);
+                let nesting = nesting.within(from.map(|from| &from.nesting));
                 Arc::new(match plugin.kind() {
                     PluginKind::Interpreter => nesting.recording(),
                     _ => nesting,
@@ -542,7 +610,7 @@ impl ToolManager {
         let mut attempt = Attempt {
             arguments: &arguments,
             plugin,
-            caller: from.as_ref().map(|from| from.caller.clone()),
+            caller: from.map(|from| from.caller.clone()),
             nesting: nesting(),
             deadline: started + plugin.call_deadline(),
             seed,
@@ -554,6 +622,7 @@ impl ToolManager {
                 .await;
             let again = end.may_be_retried()
                 && is_repeatable(hints)
+                && means.is_none()
                 && attempt.number < plugin.grants().retries;
             if !again {
                 break end;
@@ -625,8 +694,14 @@ impl NestedCalls for ToolManager {
         nesting: &'a Arc<Nesting>,
         caller: Caller,
     ) -> BoxFuture<'a, CallOutcome> {
-        let from = CalledFrom { nesting, caller };
-        Box::pin(self.invoke_one(call, nesting.turn(), Some(from)))
+        Box::pin(async move {
+            let from = CalledFrom {
+                nesting: Arc::clone(nesting),
+                caller,
+            };
+            let origin = Origin::Guest(&from);
+            self.invoke_one(call, nesting.turn(), origin).await
+        })
     }
 
     fn interpreter(&self, plugins: &[String], language: &str) -> Option<Arc<dyn ProgramRunner>> {
@@ -682,12 +757,6 @@ async fn ask(tool: &Tool, server: &dyn ToolServer, call: &ToolCall, started: Ins
         retries -= 1;
         deadline = Instant::now() + limits.deadline;
     }
-}
-
-/// The call that makes another one.
-struct CalledFrom<'a> {
-    nesting: &'a Arc<Nesting>,
-    caller: Caller,
 }
 
 /// True if a call may be repeated after something it needed was unavailable.

@@ -93,6 +93,13 @@ export function askModels(questions) {
   return answers('model.ask', questions, questionOf, answerOf);
 }
 
+/** Asks the policy for its turn in a trajectory that the plugin leads. `request` has the form of OpenAI's chat completions: `messages`,
+ * and perhaps `tools` and `max_tokens`. Returns the assistant's message in OpenAI's form. Throws `GateError` if there is no turn. */
+export function chat(request, { model = '' } = {}) {
+  const { message, text } = only(askModels([{ messages: [], model, chat: request }]));
+  return message ?? { role: 'assistant', content: text };
+}
+
 function answers(kind, requests, encode, decode) {
   const standIn = gates.standIns.get(kind);
   if (standIn !== undefined) return requests.map((request) => stoodIn(standIn, request));
@@ -155,11 +162,13 @@ function requestOf({ url, method = 'GET', headers = {}, body }) {
   return { method, url, headers: Object.entries(headers).map(([name, given]) => [name, value(given)]), body: base64(body) };
 }
 
-function questionOf({ messages, model = '', maxTokens = 0, temperature = null }) {
+function questionOf({ messages, model = '', maxTokens = 0, temperature = null, chat: request }) {
   const pairs = typeof messages === 'string' ? [['user', messages]] : messages;
-  return { model, messages: pairs.map(([role, text]) => ({ role, text })), max_tokens: maxTokens, temperature };
+  const question = { model, messages: pairs.map(([role, text]) => ({ role, text })), max_tokens: maxTokens, temperature };
+  return request === undefined ? question : { ...question, chat: JSON.stringify(request) };
 }
 
-function answerOf({ text, cut_short: cutShort, prompt_tokens: promptTokens, completion_tokens: completionTokens }) {
-  return { text, cutShort, promptTokens, completionTokens };
+function answerOf({ text, cut_short: cutShort, prompt_tokens: promptTokens, completion_tokens: completionTokens, message }) {
+  const answer = { text, cutShort, promptTokens, completionTokens };
+  return message === undefined ? answer : { ...answer, message };
 }

@@ -2,7 +2,7 @@
 
 import { checkName, hintsOf } from './definitions.js';
 
-export { askModel, askModels, callTool, callTools, fetch, fetchAll, GateError, listModels, listTools, Response, runProgram, runPrograms } from './gates.js';
+export { askModel, askModels, callTool, callTools, chat, fetch, fetchAll, GateError, listModels, listTools, Response, runProgram, runPrograms } from './gates.js';
 
 /**
  * A tool throws this to tell the model what is wrong and what to do next, such as "there is no city 'Pariss'".

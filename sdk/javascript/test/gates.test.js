@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import { gates } from '../lib/gates.js';
-import { askModel, askModels, callTool, callTools, fetch, GateError, listModels, listTools, Response, runProgram } from '../lib/index.js';
+import { askModel, askModels, callTool, callTools, chat, fetch, GateError, listModels, listTools, Response, runProgram } from '../lib/index.js';
 import { load } from '../lib/testing.js';
 
 /** Runs `ask` with a host that gives these answers. Returns what the host was asked. */
@@ -60,6 +60,14 @@ test('questions are sent and answered', () => {
     assert.equal(refused.kind, 'exhausted');
   });
   assert.deepEqual(listModels(), []);
+});
+
+test('an agent asks in the form of chat completions', () => {
+  const message = { role: 'assistant', content: 'Because.' };
+  const request = { messages: [{ role: 'user', content: 'Why?' }], tools: [] };
+  const answer = { text: 'Because.', cut_short: false, prompt_tokens: 3, completion_tokens: 1, message };
+  const [, [question]] = asked([answer], () => assert.deepEqual(chat(request), message));
+  assert.deepEqual([question.messages, JSON.parse(question.chat)], [[], request]);
 });
 
 test('outside the sandbox a test answers', async () => {

@@ -3,7 +3,8 @@
 
 `plugin.toml` asks for a gate (`gates = ["tools"]`), and the operator decides what it leads to. `rlf.call_tool`, `rlf.run_program`,
 `rlf.fetch` and `rlf.ask_model` make one request and wait for its answer. `rlf.call_tools`, `rlf.run_programs`, `rlf.fetch_all` and
-`rlf.ask_models` make several side by side. All of them end at the deadline of the call that makes them.
+`rlf.ask_models` make several side by side. All of them end at the deadline of the call that makes them. `rlf.chat` is for agents: it asks
+the policy in a trajectory that the plugin leads.
 """
 
 import base64
@@ -126,6 +127,8 @@ class Question:
     """Maximum length of the answer. 0 means all that the operator allows."""
     temperature: float | None = None
     """From 0 to 2. None means the operator's temperature."""
+    chat: Mapping[str, Any] | None = None
+    """A request in the form of OpenAI's chat completions, instead of messages: see `rlf.chat`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,6 +141,8 @@ class Answer:
     """True if the limit of tokens cut it short."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    message: dict[str, Any] | None = None
+    """The whole message in OpenAI's form, if the question was a request in that form."""
 
 
 def list_tools() -> list[dict[str, Any]]:
@@ -189,6 +194,13 @@ def ask_model(messages: str | Sequence[tuple[str, str]], model: str = "", max_to
 def ask_models(questions: Iterable[Question]) -> list[Answer | GateError]:
     """Asks questions side by side, and returns one answer each, in order."""
     return _answers("model.ask", list(questions), _question, _answer)
+
+
+def chat(request: Mapping[str, Any], model: str = "") -> dict[str, Any]:
+    """Asks the policy for its turn in a trajectory that the plugin leads. `request` has the form of OpenAI's chat completions: `messages`,
+    and perhaps `tools` and `max_tokens`. Returns the assistant's message in OpenAI's form. Raises `GateError` if there is no turn."""
+    answer = _only(ask_models([Question((), model, chat=request)]))
+    return answer.message or {"role": "assistant", "content": answer.text}
 
 
 _askers: list[Callable[[str, str], str]] = []
@@ -300,13 +312,14 @@ def _response(answer):
 
 def _question(question):
     messages = [("user", question.messages)] if isinstance(question.messages, str) else question.messages
-    return {
+    encoded = {
         "model": question.model,
         "messages": [{"role": role, "text": text} for role, text in messages],
         "max_tokens": question.max_tokens,
         "temperature": question.temperature,
     }
+    return encoded if question.chat is None else {**encoded, "chat": json.dumps(question.chat)}
 
 
 def _answer(answer):
-    return Answer(answer["text"], answer["cut_short"], answer["prompt_tokens"], answer["completion_tokens"])
+    return Answer(answer["text"], answer["cut_short"], answer["prompt_tokens"], answer["completion_tokens"], answer.get("message"))

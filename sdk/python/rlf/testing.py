@@ -73,7 +73,8 @@ def answer_requests(function):
 
 
 def answer_questions(function):
-    """Has `function(question)` answer for language models, as through the gate `model`. It returns a text, or a `rlf.Answer`."""
+    """Has `function(question)` answer for language models, as through the gate `model`. It returns a text, or a `rlf.Answer`. A question
+    of `rlf.chat` has its request in `question.chat`."""
 
     def answered(question):
         answer = function(question)

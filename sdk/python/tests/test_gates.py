@@ -83,6 +83,16 @@ class Gates(unittest.TestCase):
         self.host([{"name": "judge", "max_tokens": 5, "context_tokens": 0}])
         self.assertEqual(rlf.list_models()[0]["name"], "judge")
 
+    def test_an_agent_asks_in_the_form_of_chat_completions(self):
+        message = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"name": "look", "arguments": "{}"}}]}
+        host = self.host([{"text": "", "cut_short": False, "prompt_tokens": 3, "completion_tokens": 1, "message": message}])
+        request = {"messages": [{"role": "user", "content": "Why?"}], "tools": []}
+        self.assertEqual(rlf.chat(request), message)
+        kind, (sent,) = host.asked
+        self.assertEqual((kind, sent["messages"], json.loads(sent["chat"])), ("model.ask", [], request))
+        testing.answer_questions(lambda question: question.chat["messages"][0]["content"].upper())
+        self.assertEqual(rlf.chat(request), {"role": "assistant", "content": "WHY?"})
+
     def test_requests_of_a_wrong_form_raise(self):
         self.host({"error": {"kind": "invalid-arguments", "message": "stdin is not base64"}})
         with self.assertRaisesRegex(rlf.GateError, "stdin is not base64"):

@@ -12,8 +12,12 @@
 //! let answer = model::ask_one(Question::new("Say yes.").max_tokens(20)).unwrap();
 //! assert_eq!(answer.text, "SAY YES.");
 //! ```
+//!
+//! [`chat`] is for agents: it asks the policy in a trajectory that the plugin leads.
 
 pub use crate::bindings::model::rlf::plugin::model::{Answer, ChatMessage, Description, Question};
+
+use serde_json::{Value, json};
 
 use crate::{Error, Role};
 
@@ -38,6 +42,21 @@ pub fn ask_one(question: Question) -> Result<Answer, Error> {
     ask(&[question])
         .pop()
         .unwrap_or_else(|| Err(Error::Internal("the host gave no answer".to_owned())))
+}
+
+/// Asks the policy for its turn in a trajectory that the plugin leads. `request` has the form of OpenAI's chat completions:
+/// `messages`, and perhaps `tools` and `max_tokens`. Returns the assistant's message in OpenAI's form.
+pub fn chat(request: &Value) -> Result<Value, Error> {
+    let mut question = Question::new("");
+    question.messages.clear();
+    question.extra = vec![("chat".to_owned(), request.to_string())];
+    let answer = ask_one(question)?;
+    let message = answer.extra.iter().find(|(name, _)| name == "message");
+    match message {
+        Some((_, message)) => serde_json::from_str(message)
+            .map_err(|error| Error::Internal(format!("the message is not JSON: {error}"))),
+        None => Ok(json!({ "role": "assistant", "content": answer.text })),
+    }
 }
 
 impl Question {
@@ -124,5 +143,24 @@ mod tests {
         let question = Question::new("Why?").system("Be short.").model("small");
         assert_eq!(ask_one(question).unwrap().text, "small: because");
         assert!(list().is_empty());
+    }
+
+    #[test]
+    fn an_agent_asks_in_the_form_of_chat_completions() {
+        let request = json!({ "messages": [{ "role": "user", "content": "Why?" }] });
+        let message = json!({ "role": "assistant", "content": null, "tool_calls": [] });
+        let (sent, given) = (request.to_string(), message.to_string());
+        testing::answer_questions_with(move |question| {
+            assert!(question.messages.is_empty());
+            assert_eq!(question.extra, [("chat".to_owned(), sent.clone())]);
+            let extra = vec![("message".to_owned(), given.clone())];
+            Ok(Answer {
+                extra,
+                ..Answer::text("")
+            })
+        });
+        assert_eq!(chat(&request).unwrap(), message);
+        testing::answer_questions_with(|_| Ok(Answer::text("Because.")));
+        assert_eq!(chat(&request).unwrap()["content"], "Because.");
     }
 }

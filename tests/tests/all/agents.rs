@@ -1,4 +1,4 @@
-//! Training with an agent: a program with a loop of its own, which asks the policy over HTTP.
+//! Training with an agent: a program with a loop of its own, which asks the policy over HTTP, or a plugin in the sandbox.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -110,6 +110,86 @@ refusals.append(mcp("tools/call", name=name))
 note(" | ".join(refusal["error"]["message"] for refusal in refusals))
 "#;
 
+/// A plugin that does what our own loop does.
+const PLUGIN_LOOP: &str = r#"
+import json
+import rlf
+
+@rlf.tool
+def lead(id: str, source: str, messages: list, tools: list) -> None:
+    """Leads a trajectory."""
+    while True:
+        said = rlf.chat({"messages": messages, "tools": tools})
+        made = said.get("tool_calls", [])
+        if not made:
+            return
+        calls = [(one["function"]["name"], json.loads(one["function"]["arguments"])) for one in made]
+        results = zip(made, rlf.call_tools(calls))
+        messages += [said, *({"role": "tool", "tool_call_id": one["id"], "content": done.text} for one, done in results)]
+"#;
+
+/// A plugin that ends in another way in each trajectory of a group.
+const PLUGIN_ENDS: &str = r#"
+import rlf
+
+@rlf.tool
+def lead(id: str, source: str, messages: list, tools: list, context: rlf.Context):
+    """Leads a trajectory."""
+    kind = sum(map(ord, context.trajectory_id)) % 4
+    if kind == 0:
+        return "never asked"
+    rlf.chat({"messages": messages, "tools": tools, "max_tokens": 5})
+    if kind == 1:
+        raise rlf.Failure("no more ideas")
+    if kind == 2:
+        raise RuntimeError("a bug")
+    for request in [{"messages": messages, "temperature": 0.1}, {"messages": []}]:
+        try:
+            rlf.chat(request)
+        except rlf.GateError as error:
+            assert error.kind == "invalid-arguments", error
+        else:
+            raise AssertionError("it was accepted")
+    both = rlf.ask_models([rlf.Question("hi", chat={"messages": messages})])[0]
+    assert both.kind == "invalid-arguments", both
+    assert [tool["name"] for tool in rlf.list_tools()] == ["lookup"], rlf.list_tools()
+    own = rlf.call_tool("lookup", {"of": "nowhere", "get": "population"})
+    assert own.ended in ("ok", "failed"), own
+    text = rlf.ask_model("Who are you?", max_tokens=5)
+    assert text.completion_tokens <= 5, text
+    return {"answer": "led", "reward": 0.25}
+"#;
+
+/// An experiment whose trajectories are led in the sandbox by a plugin of this Python code. It may ask the policy, and call
+/// these tools.
+fn led_by_plugin(experiment: Experiment, code: &str, tools: &str) -> Experiment {
+    let folder = experiment.path("leader");
+    fs::create_dir(&folder).expect("can be made");
+    experiment.write("leader/leader.py", code);
+    experiment.write("leader/plugin.toml", "gates = ['model', 'tools']\n");
+    let path = folder.display();
+    let entry = format!("[plugins.leader]\npath = '{path}'\n");
+    let grants = experiment.write("grants.toml", entry);
+    let name = grants.to_str().expect("a plain name");
+    let grant = ["grant", "leader", "--gate", "model", "--gate", "tools"];
+    let grant = grant.into_iter().chain(["--config", name]);
+    experiment.host().plugin(grant).succeeded();
+    let granted = fs::read_to_string(&grants).expect("is there");
+    let granted: toml::Table = granted.parse().expect("is TOML");
+    let hash = granted["plugins"]["leader"]["hash"].as_str();
+    let hash = hash.expect("has a hash");
+    experiment.with_toml(&format!(
+        "agent.plugin = 'leader'
+        [plugins.leader]
+        path = '{path}'
+        hash = '{hash}'
+        grants = ['model', 'tools']
+        models = ['policy']
+        tools = {tools}
+        limits.cpu_ms = 60000"
+    ))
+}
+
 /// An experiment whose trajectories are led by an agent of this Python code.
 fn led_by(experiment: Experiment, code: &str) -> Experiment {
     let file = experiment.write("agent.py", format!("{CLIENT}{code}"));
@@ -166,6 +246,81 @@ fn a_loop_over_http_trains_as_our_own_loop_to_the_last_bit() {
             }
         }
     }
+}
+
+#[test]
+fn a_plugin_that_leads_trajectories_trains_as_our_own_loop_to_the_last_bit() {
+    let own_run = Experiment::calling().train("run", &[]);
+    let tools = "['lookup', 'calculate']";
+    let led_run = led_by_plugin(Experiment::calling(), PLUGIN_LOOP, tools).train("run", &[]);
+    assert_eq!(numbers(&own_run), numbers(&led_run));
+    assert!(own_run.weights() == led_run.weights());
+}
+
+#[test]
+fn every_way_out_of_a_plugin_that_leads_has_its_ending() {
+    let experiment = led_by_plugin(Experiment::tiny(), PLUGIN_ENDS, "['lookup']")
+        .with("dialogue.max_turns", 40)
+        // Two trajectories of each group are graded.
+        .with("rl.group_size", 8)
+        .with("tools.max_trap_share", 1.0)
+        .with("rl.max_dropped_share", 1.0);
+    let run = experiment.train("run", &[]);
+    let reasons = ["never asked for a turn", "no more ideas", "a bug"];
+    let mut seen = [0; 4];
+    for trajectory in of_steps(&run) {
+        let Some(why) = trajectory["excluded"].as_str() else {
+            assert_eq!(trajectory["answer"], "led", "{trajectory}");
+            assert_eq!(trajectory["verdict"]["score"], 0.25);
+            seen[3] += 1;
+            continue;
+        };
+        let reason = reasons.iter().position(|reason| why.contains(reason));
+        seen[reason.unwrap_or_else(|| panic!("{why}"))] += 1;
+    }
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
+}
+
+#[test]
+fn a_plugin_that_cannot_lead_is_refused_before_training() {
+    let refused = |settings: &str, parts: &[&str]| {
+        let ended = Experiment::tiny().with_toml(settings).try_train("run", &[]);
+        ended.refused_with(parts);
+    };
+    refused(
+        "agent.command = ['a']\nagent.plugin = 'b'",
+        &["agent.plugin", "keep one of"],
+    );
+    refused(
+        "agent.listen = '127.0.0.1:1'\nagent.plugin = 'b'",
+        &["agent.plugin", "keep one of"],
+    );
+    refused(
+        "agent.plugin = 'nobody'",
+        &["agent.plugin", "there is no plugin `nobody`"],
+    );
+    refused(
+        "agent.plugin = 'exact-match'",
+        &["agent.plugin", "is a reward"],
+    );
+    refused(
+        "agent.plugin = 'calculator'",
+        &["agent.plugin", "may not ask the policy", "plugin grant"],
+    );
+    refused(
+        "agent.plugin = 'calculator'\nmodels.policy.replay = 'x'",
+        &["models.policy", "another name"],
+    );
+    let two = format!(
+        "{PLUGIN_LOOP}\n@rlf.tool\ndef other() -> str:\n    'Another tool.'\n    return 'x'\n"
+    );
+    let experiment = led_by_plugin(Experiment::tiny(), &two, "['lookup']");
+    let ended = experiment.try_train("run", &[]);
+    ended.refused_with(&["agent.plugin", "has 2 tools (lead, other)"]);
+    let other = "import rlf\n\n@rlf.tool\ndef lead(question: str) -> str:\n    'Answers.'\n    return question\n";
+    let experiment = led_by_plugin(Experiment::tiny(), other, "['lookup']");
+    let ended = experiment.try_train("run", &[]);
+    ended.refused_with(&["does not take a task"]);
 }
 
 #[test]

@@ -359,7 +359,11 @@ fn described(model: &model::wit::Description) -> Value {
 struct JsonQuestion {
     #[serde(default)]
     model: String,
+    #[serde(default)]
     messages: Vec<JsonMessage>,
+    /// A request in the form of OpenAI's chat completions, instead of messages: a JSON text.
+    #[serde(default)]
+    chat: Option<String>,
     #[serde(default)]
     max_tokens: u32,
     #[serde(default)]
@@ -396,16 +400,23 @@ impl From<JsonQuestion> for model::wit::Question {
             messages: question.messages.into_iter().map(message).collect(),
             max_tokens: question.max_tokens,
             temperature: question.temperature,
-            extra: Vec::new(),
+            extra: (question.chat.into_iter())
+                .map(|request| (model::CHAT.to_owned(), request))
+                .collect(),
         }
     }
 }
 
 fn answered(answer: &model::wit::Answer) -> Value {
-    json!({
+    let mut answered = json!({
         "text": answer.text,
         "cut_short": answer.cut_short,
         "prompt_tokens": answer.prompt_tokens,
         "completion_tokens": answer.completion_tokens,
-    })
+    });
+    let message = (answer.extra.iter()).find(|(name, _)| name == model::MESSAGE);
+    if let Some((name, message)) = message {
+        answered[name] = serde_json::from_str(message).unwrap_or(Value::Null);
+    }
+    answered
 }

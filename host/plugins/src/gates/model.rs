@@ -14,7 +14,7 @@ use rlf_sandbox::{OpenGate, State, Stopped};
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
-use super::nesting::{GateAnswer, LanguageModel, Nesting};
+use super::nesting::{ChatAnswer, GateAnswer, LanguageModel, Nesting};
 use crate::bindings::types::{Error, Role};
 use crate::seed;
 
@@ -30,6 +30,11 @@ mod bindings {
 }
 
 pub(super) use bindings::rlf::plugin::model as wit;
+
+/// Key in a question's `extra` for a request in the form of OpenAI's chat completions.
+pub(super) const CHAT: &str = "chat";
+/// Key in an answer's `extra` for the assistant's message in OpenAI's form.
+pub(super) const MESSAGE: &str = "message";
 
 /// Access to the models that the grants name.
 pub(crate) struct ModelGate {
@@ -118,7 +123,7 @@ impl wit::Host for View<'_> {
             let mut asked = pin!(asked);
             while let Some(answer) = asked.next().await {
                 let answer = answer?;
-                bytes += answer.as_ref().map_or(0, |answer| answer.text.len() as u64);
+                bytes += answer.as_ref().map_or(0, answer_bytes);
                 if bytes > most_bytes {
                     return Err(Stopped::limited("hostcall_bytes", most_bytes, bytes));
                 }
@@ -130,22 +135,43 @@ impl wit::Host for View<'_> {
     }
 }
 
+fn answer_bytes(answer: &wit::Answer) -> u64 {
+    let extra = answer.extra.iter().map(|(_, value)| value.len());
+    (answer.text.len() + extra.sum::<usize>()) as u64
+}
+
 /// A question that can be asked.
 struct Checked {
     model: Arc<dyn LanguageModel>,
-    messages: Vec<ChatMessage>,
+    asked: Asked,
     sampling: Sampling,
+}
+
+/// The conversation of a question.
+enum Asked {
+    /// Texts.
+    Messages(Vec<ChatMessage>),
+    /// A request in the form of OpenAI's chat completions, as JSON text.
+    Chat(String),
 }
 
 impl Checked {
     async fn ask(self, nesting: &Nesting) -> GateAnswer<wit::Answer> {
         let Self {
             model,
-            messages,
+            asked,
             sampling,
         } = self;
-        let answer = model.ask(&messages, sampling, nesting).await?;
-        Ok(answer.map(|answer| to_guest(answer, &messages)))
+        match asked {
+            Asked::Messages(messages) => {
+                let answer = model.ask(&messages, sampling, nesting).await?;
+                Ok(answer.map(|answer| to_guest(answer, &messages)))
+            }
+            Asked::Chat(request) => {
+                let answer = model.chat(&request, sampling, nesting).await?;
+                Ok(answer.map(chat_to_guest))
+            }
+        }
     }
 }
 
@@ -171,11 +197,23 @@ fn checked(
                 "no model {name:?} is open to this plugin; there are: {open}"
             ))
         })?;
-    if question.messages.is_empty() {
-        return Err(Error::InvalidArguments("there is no message".to_owned()));
-    }
-    let messages = question.messages.into_iter().map(message);
-    let messages = messages.collect::<Result<Vec<_>, _>>()?;
+    let chat = question.extra.into_iter().find(|(name, _)| name == CHAT);
+    let asked = match chat {
+        Some(_) if !question.messages.is_empty() => {
+            return Err(Error::InvalidArguments(
+                "the question has `chat`, and messages besides; put all messages into `chat`"
+                    .to_owned(),
+            ));
+        }
+        Some((_, request)) => Asked::Chat(request),
+        None if question.messages.is_empty() => {
+            return Err(Error::InvalidArguments("there is no message".to_owned()));
+        }
+        None => {
+            let messages = question.messages.into_iter().map(message);
+            Asked::Messages(messages.collect::<Result<_, _>>()?)
+        }
+    };
     if let Some(temperature) = question.temperature
         && !(0.0..=2.0).contains(&temperature)
     {
@@ -185,7 +223,7 @@ fn checked(
     let seed = seed::derive(nesting.turn.seed, "question", &[&label]);
     Ok(Checked {
         model,
-        messages,
+        asked,
         sampling: Sampling {
             max_tokens: Some(question.max_tokens).filter(|most| *most > 0),
             temperature: question.temperature,
@@ -219,6 +257,21 @@ fn to_guest(answer: Completion, messages: &[ChatMessage]) -> wit::Answer {
         cut_short: answer.cut_short,
         prompt_tokens,
         completion_tokens,
+    }
+}
+
+fn chat_to_guest(answer: ChatAnswer) -> wit::Answer {
+    let ChatAnswer {
+        message,
+        completion,
+    } = answer;
+    let usage = completion.usage.unwrap_or_default();
+    wit::Answer {
+        text: completion.text,
+        extra: vec![(MESSAGE.to_owned(), message.to_string())],
+        cut_short: completion.cut_short,
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
     }
 }
 

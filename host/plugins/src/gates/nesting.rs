@@ -17,13 +17,19 @@ use crate::convert::{observation_bytes, observation_to_guest};
 use crate::turn::TurnContext;
 
 /// The tools, interpreters and models that a plugin can reach from inside a call, by the names in its grants. `rlf-tools`
-/// implements it.
+/// implements it, and `rlf-agents` for a plugin that leads a trajectory.
 pub trait NestedCalls: fmt::Debug + Send + Sync {
     /// The definitions of these tools, in this order.
     fn definitions(&self, names: &[String]) -> Vec<ToolDefinition>;
 
     /// Maximum size of a tool's arguments, in bytes. `None` if there is no such tool.
     fn arguments_bytes(&self, name: &str) -> Option<u64>;
+
+    /// Takes note of a call that is made next. The calls of one batch are announced in their order, and then made side by
+    /// side.
+    fn announce(&self, call: &ToolCall) {
+        let _ = call;
+    }
 
     /// Makes a call for the guest whose call is `from`.
     fn call<'a>(
@@ -56,6 +62,33 @@ pub trait LanguageModel: fmt::Debug + Send + Sync {
         sampling: Sampling,
         asker: &'a Nesting,
     ) -> BoxFuture<'a, GateAnswer<Completion>>;
+
+    /// Answers a request in the form of OpenAI's chat completions, which is JSON text. Most models refuse it: they answer
+    /// texts.
+    fn chat<'a>(
+        &'a self,
+        request: &'a str,
+        sampling: Sampling,
+        asker: &'a Nesting,
+    ) -> BoxFuture<'a, GateAnswer<ChatAnswer>> {
+        let _ = (request, sampling, asker);
+        Box::pin(async {
+            Ok(Err(Error::InvalidArguments(
+                "this model does not take `chat`, which is for the policy in a trajectory that the plugin leads; put the texts \
+                 into `messages`"
+                    .to_owned(),
+            )))
+        })
+    }
+}
+
+/// The answer to a request in the form of OpenAI's chat completions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatAnswer {
+    /// The assistant's message in OpenAI's form.
+    pub message: Value,
+    /// The text of the message, and the number of tokens.
+    pub completion: Completion,
 }
 
 /// The models that plugins can ask, by the operator's names.

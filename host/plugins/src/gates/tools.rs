@@ -178,11 +178,13 @@ fn allowed(
             request.name
         ))
     })?;
-    Ok(ToolCall {
+    let call = ToolCall {
         call_id,
         name: request.name,
         arguments,
-    })
+    };
+    nesting.calls.announce(&call);
+    Ok(call)
 }
 
 /// The answer to the plugin, or the end of its own call after an infrastructure failure.

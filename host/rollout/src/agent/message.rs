@@ -2,6 +2,7 @@
 
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::tool::ToolCall;
+use serde_json::Value;
 
 /// A message of an agent's conversation.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +49,28 @@ impl AgentMessage {
 
 fn is_same_call(known: &ToolCall, other: &ToolCall) -> bool {
     known.call_id == other.call_id && known.name == other.name && known.arguments == other.arguments
+}
+
+/// True if two values are the same JSON. 1 and 1.0 are the same number, because not every language tells them apart.
+pub(super) fn is_same_json(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            one == other
+                || ((one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64())
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len()
+                && (one.iter().zip(other)).all(|(one, other)| is_same_json(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, one)| {
+                    let other = other.get(key);
+                    other.is_some_and(|other| is_same_json(one, other))
+                })
+        }
+        (one, other) => one == other,
+    }
 }
 
 /// The messages that come after the known ones, if the conversation begins with these.

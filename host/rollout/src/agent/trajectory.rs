@@ -11,10 +11,12 @@ use rlf_dialogue::tool::{CallOutcome, Fault, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{Event, Finish, Trajectory, Verdict};
 use rlf_plugins::turn::TurnContext;
 use rlf_policy::DrawKey;
+use rlf_tools::tool_manager::CalledFrom;
 use serde_json::Value;
 use tokio::task::{JoinError, spawn_blocking};
 
-use super::conversation::{Conversation, Draws, TurnError};
+use super::conversation::{Conversation, Draws, GivenCall, TurnError};
+use super::message::is_same_json;
 use super::{Agent, AgentEnd, AgentReport, Called, Turn, TurnRefused, TurnRequest};
 use crate::context::EpisodeContext;
 use crate::error::RolloutError;
@@ -64,6 +66,17 @@ struct State {
     excluded: Option<String>,
     /// The error that ends the rollout.
     failed: Option<RolloutError>,
+}
+
+/// A call that has its place in a trajectory, and is not made yet.
+#[derive(Debug)]
+pub struct PlacedCall {
+    /// The id by which the agent knows it, if a turn of the policy made it.
+    id: Option<String>,
+    /// The call with its id in the trajectory.
+    call: ToolCall,
+    /// Index of its turn.
+    turn: u32,
 }
 
 /// Plays trajectories that an agent leads, with turns from a generator.
@@ -126,6 +139,16 @@ impl AgentTrajectory {
     /// The task, with its reference, which the agent must not see.
     pub fn task(&self) -> &Task {
         &self.task
+    }
+
+    /// The seed from which the seeds of its calls follow.
+    pub fn seed(&self) -> u64 {
+        self.settings.seed
+    }
+
+    /// Number of tokens that a conversation may have.
+    pub fn context_tokens(&self) -> u32 {
+        self.dialogue.config().context
     }
 
     /// The messages with which a trajectory of our own loop would begin: those of the task and its environment.
@@ -283,20 +306,68 @@ impl AgentTrajectory {
         let this = Arc::clone(self);
         let called = tokio::spawn(async move {
             let _under_way = this.requests.read().await;
-            this.call_now(id, name, arguments).await
+            let placed = this.begin_call(id, name, arguments)?;
+            this.make_now(placed, None).await
         });
         called
             .await
             .unwrap_or_else(|error| Err(self.broken(&error)))
     }
 
-    async fn call_now(
-        &self,
-        id: Option<String>,
-        name: String,
-        arguments: Value,
+    /// Gives a call its place, if the agent does not say which call of the policy it is. It is the first one of the newest
+    /// turns that waits for its result, was not made, and has this name and these arguments. If there is none, the call is
+    /// the agent's own.
+    pub fn place_call(&self, name: String, arguments: Value) -> Result<PlacedCall, TurnRefused> {
+        let mut state = self.state();
+        if let Some(why) = &state.over {
+            return Err(TurnRefused::Over(why.clone()));
+        }
+        let mut newest: Vec<&Conversation> = state.conversations.values().collect();
+        newest.sort_by_key(|conversation| std::cmp::Reverse(conversation.last_turn()));
+        let given = newest.into_iter().flat_map(|conversation| {
+            let turns = conversation.turns();
+            let calls = conversation.given_calls().iter();
+            calls.map(move |given| (given, turns - 1))
+        });
+        let waiting = first_waiting(given, &state.made, &name, &arguments);
+        let waiting = waiting.map(|(given, turn)| (given.clone(), turn));
+        let Some((given, turn)) = waiting else {
+            return Ok(self.place_own_call(&mut state, name, arguments));
+        };
+        state.made.insert(given.given_id.clone(), None);
+        Ok(PlacedCall {
+            id: Some(given.given_id),
+            call: given.call,
+            turn,
+        })
+    }
+
+    /// Makes a call that has its place, for the guest that leads the trajectory.
+    pub async fn make_call(
+        self: &Arc<Self>,
+        placed: PlacedCall,
+        from: CalledFrom,
     ) -> Result<Called, TurnRefused> {
-        let (call, turn) = self.begin_call(id.as_deref(), name, arguments)?;
+        let this = Arc::clone(self);
+        let called = tokio::spawn(async move {
+            let _under_way = this.requests.read().await;
+            let over = this.state().over.clone();
+            match over {
+                Some(why) => Err(TurnRefused::Over(why)),
+                None => this.make_now(placed, Some(&from)).await,
+            }
+        });
+        called
+            .await
+            .unwrap_or_else(|error| Err(self.broken(&error)))
+    }
+
+    async fn make_now(
+        &self,
+        placed: PlacedCall,
+        from: Option<&CalledFrom>,
+    ) -> Result<Called, TurnRefused> {
+        let PlacedCall { id, call, turn } = placed;
         let context = TurnContext {
             trajectory_id: self.id.clone(),
             turn,
@@ -306,10 +377,11 @@ impl AgentTrajectory {
         let (outcomes, lost, terminated) = if let Some(mut alone) = environment.without_session() {
             // Calls outside of an environment's session run at the same time.
             drop(environment);
-            (alone.invoke(vec![call], &context).await, None, false)
+            let outcomes = alone.invoke(vec![call], &context, from).await;
+            (outcomes, None, false)
         } else {
             let mut environment = environment;
-            let outcomes = environment.invoke(vec![call], &context).await;
+            let outcomes = environment.invoke(vec![call], &context, from).await;
             (outcomes, environment.lost(), environment.is_terminated())
         };
         let mut state = self.state();
@@ -344,28 +416,22 @@ impl AgentTrajectory {
         })
     }
 
-    /// The call with its id in the trajectory, and the index of its turn.
+    /// Gives a call its place: that of the policy's call with this id, or that of a call of the agent's own.
     fn begin_call(
         &self,
-        id: Option<&str>,
+        id: Option<String>,
         name: String,
         arguments: Value,
-    ) -> Result<(ToolCall, u32), TurnRefused> {
+    ) -> Result<PlacedCall, TurnRefused> {
         let mut state = self.state();
         if let Some(why) = &state.over {
             return Err(TurnRefused::Over(why.clone()));
         }
         let Some(id) = id else {
-            state.own_calls_begun += 1;
-            let call = ToolCall {
-                call_id: format!("{}/agent/{}", self.id, state.own_calls_begun),
-                name,
-                arguments,
-            };
-            return Ok((call, state.turns));
+            return Ok(self.place_own_call(&mut state, name, arguments));
         };
         let invalid = |why: &str| Err(TurnRefused::Invalid(format!("call {id}: {why}")));
-        if state.made.contains_key(id) {
+        if state.made.contains_key(&id) {
             return invalid("it was made before");
         }
         let given = state.conversations.values().find_map(|conversation| {
@@ -383,8 +449,27 @@ impl AgentTrajectory {
                 "the policy made it with another name or other arguments; leave the id out for calls of your own",
             );
         }
-        state.made.insert(id.to_owned(), None);
-        Ok((call, turn))
+        state.made.insert(id.clone(), None);
+        Ok(PlacedCall {
+            id: Some(id),
+            call,
+            turn,
+        })
+    }
+
+    /// The place of a call that no turn of the policy made.
+    fn place_own_call(&self, state: &mut State, name: String, arguments: Value) -> PlacedCall {
+        state.own_calls_begun += 1;
+        let call = ToolCall {
+            call_id: format!("{}/agent/{}", self.id, state.own_calls_begun),
+            name,
+            arguments,
+        };
+        PlacedCall {
+            id: None,
+            call,
+            turn: state.turns,
+        }
     }
 
     /// Ends the trajectory.
@@ -399,7 +484,7 @@ impl AgentTrajectory {
         let State {
             conversations,
             made,
-            own_calls,
+            mut own_calls,
             ended_by,
             mut excluded,
             failed,
@@ -432,6 +517,11 @@ impl AgentTrajectory {
             .filter(|conversation| conversation.turns() > 0)
             .map(|conversation| (conversation.last_turn(), conversation.finish(&made)));
         let mut trajectory = joined(&self.id, &self.task, parts.collect());
+        // Calls that were made side by side have ended in any order.
+        own_calls.sort_by_key(|outcome| {
+            let (_, number) = outcome.call_id.rsplit_once('/')?;
+            number.parse::<usize>().ok()
+        });
         (trajectory.events).extend(own_calls.into_iter().map(Event::Outcome));
         if let Some(ended_by) = ended_by {
             trajectory.finish = ended_by;
@@ -466,6 +556,21 @@ impl AgentTrajectory {
 
 /// The outcomes of calls, by the ids that the agent knows.
 type OutcomesById = BTreeMap<String, CallOutcome>;
+
+/// The first of these calls, each with its turn, that was not made and has this name and these arguments.
+fn first_waiting<'a>(
+    given: impl IntoIterator<Item = (&'a GivenCall, u32)>,
+    made: &BTreeMap<String, Option<CallOutcome>>,
+    name: &str,
+    arguments: &Value,
+) -> Option<(&'a GivenCall, u32)> {
+    given.into_iter().find(|(given, _)| {
+        let call = &given.call;
+        call.name == name
+            && !made.contains_key(&given.given_id)
+            && is_same_json(&call.arguments, arguments)
+    })
+}
 
 /// True for a score that a verdict may have.
 fn in_scale(score: f64) -> bool {
@@ -521,5 +626,44 @@ impl Draws for AgentTrajectory {
         if state.next_draw == key.position + max_new_tokens as u64 {
             state.next_draw = key.position + sampled as u64;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_call_is_tied_to_the_first_equal_call_that_was_not_made() {
+        let given = |id: &str, name: &str, arguments: Value| GivenCall {
+            given_id: id.to_owned(),
+            call: ToolCall {
+                call_id: format!("t/{id}"),
+                name: name.to_owned(),
+                arguments,
+            },
+        };
+        let calls = [
+            (given("a", "look", json!({ "at": 1, "of": "x" })), 4),
+            (given("b", "look", json!({ "at": 1, "of": "x" })), 4),
+            (given("c", "look", json!({ "at": 2 })), 2),
+        ];
+        let mut made = BTreeMap::new();
+        let mut tied = |name: &str, arguments: &Value| {
+            let given = calls.iter().map(|(given, turn)| (given, *turn));
+            let (given, turn) = first_waiting(given, &made, name, arguments)?;
+            made.insert(given.given_id.clone(), None);
+            Some((given.given_id.as_str(), turn))
+        };
+        // Languages without integers, and other orders of keys.
+        let same = json!({ "of": "x", "at": 1.0 });
+        assert_eq!(tied("look", &same), Some(("a", 4)));
+        assert_eq!(tied("look", &same), Some(("b", 4)));
+        assert_eq!(tied("look", &same), None);
+        assert_eq!(tied("find", &json!({ "at": 2 })), None);
+        assert_eq!(tied("look", &json!({ "at": 2, "of": null })), None);
+        assert_eq!(tied("look", &json!({ "at": 2 })), Some(("c", 2)));
     }
 }

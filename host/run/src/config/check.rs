@@ -5,6 +5,7 @@ use rlf_dialogue::{InvalidDialogue, TokenizerError};
 use rlf_forge::countries::CountriesConfigError;
 use rlf_rollout::policy_generator::InvalidSize;
 use rlf_sandbox::SandboxError;
+use rlf_tools::POLICY;
 use rlf_tools::tool_manager::ToolError;
 use rlf_train::config::{Algorithm, InvalidSetting, RlConfig};
 
@@ -136,6 +137,13 @@ impl RunConfig {
                 .map_err(ConfigurationError::in_table("agent", |e: &InvalidAgent| {
                     e.key
                 }))?;
+            if agent.plugin.is_some() && self.models.contains_key(POLICY) {
+                return wrong(
+                    "models.policy",
+                    "with `agent.plugin`, `policy` is the policy that is being trained; give the model of [models.policy] \
+                     another name",
+                );
+            }
         }
         (self.sandbox.validate()).map_err(ConfigurationError::in_table(
             "sandbox",
