@@ -195,7 +195,7 @@ pub(crate) struct Cache {
 
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
-    /// Folder of the run. With --endpoint also a configuration file, or the name of one that ships with the program
+    /// Folder of the run, or of one of its checkpoints. With --endpoint also a configuration file, or the name of one that ships with the program
     pub(crate) run: PathBuf,
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,
@@ -248,7 +248,7 @@ pub(crate) struct MeasuredModel {
 
 #[derive(Debug, Args)]
 pub(crate) struct Rollout {
-    /// Folder of the run
+    /// Folder of the run, or of one of its checkpoints
     pub(crate) run: PathBuf,
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,

@@ -120,6 +120,14 @@ impl RunReporter for Progress {
         });
     }
 
+    fn ended_early(&self, step: u64, steps: u64, patience: u64) {
+        self.with_bar(close);
+        say!(
+            "RL ends after step {step} of {steps}: the last {patience} validations were no better than the best one \
+             (rl.patience = {patience})"
+        );
+    }
+
     fn phases_ended(&self) {
         self.with_bar(close);
     }

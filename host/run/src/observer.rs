@@ -10,7 +10,7 @@ use rlf_policy::{Model, SamplingParams};
 use rlf_rollout::evaluate::Evaluation;
 use rlf_rollout::statistics::Rate;
 use rlf_train::metrics::{MetricsLine, names};
-use rlf_train::observer::{NextStep, Observer, StepDone};
+use rlf_train::observer::{NextStep, Observer, Seen, StepDone};
 use rlf_train::phase::Phase;
 use rlf_train::rollouts::BoxError;
 use rlf_train::run::Metrics;
@@ -28,6 +28,8 @@ pub(crate) struct RunObserver {
     interruption: Interruption,
     /// The moment at the end of SFT.
     after_sft: Moment,
+    /// The step that was validated last, which may be shown again as the last one.
+    validated: Option<(Phase, u64)>,
 }
 
 impl RunObserver {
@@ -41,6 +43,7 @@ impl RunObserver {
             reporter,
             interruption,
             after_sft: Moment::AfterSft,
+            validated: None,
         }
     }
 
@@ -97,15 +100,16 @@ impl RunObserver {
         Ok(evaluation)
     }
 
-    /// Makes the evaluations that are due after a step.
-    async fn evaluate(&mut self, done: StepDone<'_>) -> Result<(), RunFailure> {
+    /// Makes the evaluations that are due after a step. Returns the success on the validation split, if it was measured.
+    async fn evaluate(&mut self, done: StepDone<'_>) -> Result<Option<f64>, RunFailure> {
         let (phase, step, last) = (done.phase, done.step, done.is_last());
         let every = self.parts.config.eval.every;
         // RL's curve begins at the end of SFT.
         let due = last || phase == Phase::Rl && step.is_multiple_of(every);
-        if every > 0 && due {
+        let mut success = None;
+        if every > 0 && due && self.validated != Some((phase, step)) {
             let tasks = self.parts.config.eval.validation_tasks;
-            self.measure(
+            let evaluation = self.measure(
                 None,
                 Split::Validation,
                 tasks,
@@ -114,8 +118,9 @@ impl RunObserver {
                 phase,
                 step,
                 done.metrics,
-            )
-            .await?;
+            );
+            success = evaluation.await?.sampled.mean;
+            self.validated = Some((phase, step));
         }
         if last {
             let moment = if phase == Phase::Sft {
@@ -126,23 +131,31 @@ impl RunObserver {
             self.test(moment, done.model, phase, step, done.metrics)
                 .await?;
         }
-        Ok(())
+        Ok(success)
     }
 }
 
 #[async_trait]
 impl Observer for RunObserver {
-    async fn after_step(&mut self, done: StepDone<'_>) -> Result<NextStep, BoxError> {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Seen, BoxError> {
         if let Some(line) = done.line {
             self.reporter.stepped(line, done.steps);
         }
+        let rl = self.parts.config.rl.as_ref();
+        if let Some(rl) = rl.filter(|rl| done.phase == Phase::Rl && done.steps < rl.steps) {
+            self.reporter.ended_early(done.step, rl.steps, rl.patience);
+        }
         let interruption = self.interruption.clone();
         let evaluated = interruption.unless_abandoned(self.evaluate(done)).await;
-        Ok(match evaluated.transpose()? {
-            None => NextStep::Abandon,
-            Some(()) if interruption.requests() > 0 => NextStep::Interrupt,
-            Some(()) => NextStep::Continue,
-        })
+        let Some(validated) = evaluated.transpose()? else {
+            return Ok(NextStep::Abandon.into());
+        };
+        let next = if interruption.requests() > 0 {
+            NextStep::Interrupt
+        } else {
+            NextStep::Continue
+        };
+        Ok(Seen { next, validated })
     }
 
     async fn step_abandoned(&self) {

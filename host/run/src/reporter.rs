@@ -32,6 +32,9 @@ pub trait RunReporter: Send + Sync {
     /// An evaluation is done: of the test split at this moment of the run, or of the validation split.
     fn evaluated(&self, _moment: Option<Moment>, _evaluation: &Evaluation) {}
 
+    /// RL ends after `step` of `steps` steps, because so many validations in a row were no better than the best.
+    fn ended_early(&self, _step: u64, _steps: u64, _patience: u64) {}
+
     /// The last step of the run, or of its control, is done.
     fn phases_ended(&self) {}
 

@@ -18,25 +18,31 @@ use crate::parts::RunParts;
 use crate::plugins::PluginSources;
 use crate::reporter::RunReporter;
 
-/// A run with its newest checkpoint.
+/// A run with one of its checkpoints.
 pub struct SavedRun {
     /// All parts except the weights.
     pub parts: RunParts,
-    /// The newest checkpoint.
+    /// The checkpoint.
     pub checkpoint: Checkpoint,
     /// The policy of the checkpoint.
     pub model: Model,
 }
 
 impl SavedRun {
-    /// Opens the run in the folder `run`, on `device` if it is given, else on the configured one. Reports plugins
-    /// and task files that have changed since the run was made.
+    /// Opens the run in the folder `run` with its newest checkpoint; or, if the folder is a checkpoint of a run, such as
+    /// `RUN/checkpoints/best`, that run with this checkpoint. It uses `device` if it is given, else the configured one.
+    /// Reports plugins and task files that have changed since the run was made.
     pub fn open(
         run: &Path,
         plugins: &PluginSources,
         device: Option<&str>,
         reporter: &dyn RunReporter,
     ) -> Result<Self, RunFailure> {
+        let (run, chosen) = match Checkpoint::run_of(run) {
+            Some((run, checkpoint)) => (run, Some(checkpoint)),
+            None => (run.to_owned(), None),
+        };
+        let run = &run;
         let file = config_path(run);
         SavedRunError::unless_run(run, &file)?;
         let mut config = RunConfig::load(&file, &[])?;
@@ -46,8 +52,11 @@ impl SavedRun {
                 config.precision = Precision::F32;
             }
         }
-        let checkpoint =
-            Checkpoint::latest(run)?.ok_or_else(|| SavedRunError::NoCheckpoint(run.to_owned()))?;
+        let checkpoint = match chosen {
+            Some(path) => Checkpoint::read(&path)?,
+            None => Checkpoint::latest(run)?
+                .ok_or_else(|| SavedRunError::NoCheckpoint(run.to_owned()))?,
+        };
         checkpoint.verify_weights()?;
         let parts = parts_of(config, run, plugins, reporter)?;
         let device = open_device(&parts.config.device)?;

@@ -173,6 +173,10 @@ pub struct RlConfig {
     /// epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curriculum: Option<CurriculumConfig>,
+    /// Number of validations in a row without a new best success after which RL ends before its last step. Default 0: any
+    /// number.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub patience: u64,
     /// Limits beyond which RL stops.
     #[serde(skip_serializing_if = "GuardsConfig::is_default")]
     pub guards: GuardsConfig,
@@ -203,6 +207,7 @@ impl Default for RlConfig {
             activation_checkpointing: false,
             workers: None,
             curriculum: None,
+            patience: 0,
             guards: GuardsConfig::default(),
             optimizer: OptimizerConfig::default(),
         }
@@ -377,6 +382,20 @@ pub struct CheckpointConfig {
     pub keep_last: usize,
     /// Trajectories are written every this many steps; 0 writes none. Default 1.
     pub trajectories_every: u64,
+    /// Also saves a checkpoint after every validation with a new best success, and keeps the best one of each phase.
+    /// `checkpoints/best` points to it. Default false.
+    #[serde(skip_serializing_if = "is_false")]
+    pub keep_best: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 impl Default for CheckpointConfig {
@@ -385,6 +404,7 @@ impl Default for CheckpointConfig {
             every: 50,
             keep_last: 2,
             trajectories_every: 1,
+            keep_best: false,
         }
     }
 }

@@ -21,15 +21,34 @@ pub enum NextStep {
     Abandon,
 }
 
+/// An observer's report on a step.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Seen {
+    /// What happens next.
+    pub next: NextStep,
+    /// The success on the validation split, from 0 to 1, if it was measured after this step.
+    pub validated: Option<f64>,
+}
+
+impl From<NextStep> for Seen {
+    fn from(next: NextStep) -> Self {
+        Self {
+            next,
+            validated: None,
+        }
+    }
+}
+
 /// A step that is done.
 pub struct StepDone<'a> {
     /// The phase.
     pub phase: Phase,
     /// Steps done in the phase, at least 1.
     pub step: u64,
-    /// The step's line, which is already written. None if the step was done before the run was resumed.
+    /// The step's line, which is already written. None if the step was done before the run was resumed, or was shown
+    /// before.
     pub line: Option<&'a MetricsLine>,
-    /// Number of steps of this phase.
+    /// Number of steps of this phase: those that are done, if it ends early.
     pub steps: u64,
     /// The policy after the update.
     pub model: &'a Model,
@@ -52,8 +71,9 @@ impl StepDone<'_> {
 /// (interruptions and [`Observer::step_abandoned`] excepted).
 #[async_trait]
 pub trait Observer: Send + Sync {
-    /// Called after every step.
-    async fn after_step(&mut self, step: StepDone<'_>) -> Result<NextStep, BoxError>;
+    /// Called after every step. Called again, with the step as the last one, if the phase ends early because of what the
+    /// observer saw.
+    async fn after_step(&mut self, step: StepDone<'_>) -> Result<Seen, BoxError>;
 
     /// Completes when the step under way is to be abandoned. RL then breaks off the rollout, or stops before its next
     /// update. The step's updates are discarded, and a resumed run repeats it as a whole. Default: never.
@@ -68,7 +88,7 @@ pub struct Unobserved;
 
 #[async_trait]
 impl Observer for Unobserved {
-    async fn after_step(&mut self, _: StepDone<'_>) -> Result<NextStep, BoxError> {
-        Ok(NextStep::Continue)
+    async fn after_step(&mut self, _: StepDone<'_>) -> Result<Seen, BoxError> {
+        Ok(Seen::default())
     }
 }

@@ -5,9 +5,18 @@ use rlf_policy::{AdamW, Model, OptimizerConfig};
 
 use crate::error::TrainError;
 use crate::metrics::MetricsLine;
-use crate::observer::{NextStep, Observer, StepDone};
+use crate::observer::{NextStep, Observer, Seen, StepDone};
 use crate::phase::{Phase, PhaseEnd};
 use crate::run::{Checkpoint, OPTIMIZER, RunDirectory, TrainerState};
+
+/// The configured course of a phase.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Course {
+    /// Number of steps.
+    pub(crate) steps: u64,
+    /// Number of validations in a row without a new best success after which the phase ends early. 0: any number.
+    pub(crate) patience: u64,
+}
 
 /// The optimiser and the trainer's state with which a phase begins: those of the checkpoint `resumed` if it is within the
 /// phase, else new ones. None if the phase is already done. `steps` is the configured number of steps, which may be more
@@ -25,7 +34,7 @@ pub(crate) fn start(
         let state = TrainerState::new(phase, 0, seed);
         return Ok(Some((AdamW::new(model, config)?, state)));
     };
-    let finished = state.step >= steps && !state.unobserved;
+    let finished = (state.step >= steps || state.ended_early) && !state.unobserved;
     if state.phase > phase || finished {
         return Ok(None);
     }
@@ -38,32 +47,33 @@ pub(crate) fn start(
 pub(crate) async fn after_step(
     observer: &mut dyn Observer,
     line: Option<&MetricsLine>,
-    steps: u64,
+    course: Course,
     state: &mut TrainerState,
     run: &mut RunDirectory,
     model: &Model,
     optimizer: &AdamW,
 ) -> Result<Option<PhaseEnd>, TrainError> {
     state.metrics = run.metrics().position();
-    let done = StepDone {
-        phase: state.phase,
-        step: state.step,
-        line,
-        steps,
-        model,
-        metrics: run.metrics(),
-    };
-    let next = observer
-        .after_step(done)
-        .await
-        .map_err(|source| TrainError::Observer {
-            phase: state.phase,
-            step: state.step,
-            source,
-        })?;
+    let mut seen = show(observer, line, course.steps, state, run, model).await?;
+    let mut validations = state.validations;
+    let success = seen.validated;
+    let is_best = success.is_some_and(|success| validations.add(state.step, success));
+    let ends_early = course.patience > 0
+        && validations.since_best >= course.patience
+        && state.step < course.steps
+        && seen.next == NextStep::Continue;
+    if ends_early {
+        seen = show(observer, None, state.step, state, run, model).await?;
+    }
+    let next = seen.next;
     state.unobserved = next == NextStep::Abandon;
-    state.finished = state.step >= steps && !state.unobserved;
-    let due = state.step.is_multiple_of(run.keep().every);
+    if !state.unobserved {
+        // A resumed run sees an abandoned step again.
+        state.validations = validations;
+        state.ended_early = ends_early;
+    }
+    state.finished = (state.step >= course.steps || state.ended_early) && !state.unobserved;
+    let due = state.step.is_multiple_of(run.keep().every) || is_best && run.keep().keep_best;
     if due || state.finished || next != NextStep::Continue {
         save(state, run, model, optimizer)?;
     }
@@ -71,6 +81,32 @@ pub(crate) async fn after_step(
         NextStep::Interrupt | NextStep::Abandon => Some(PhaseEnd::Interrupted),
         _ if state.finished => Some(PhaseEnd::Finished),
         NextStep::Continue => None,
+    })
+}
+
+/// Shows the last step to the observer, as one of `steps`.
+async fn show(
+    observer: &mut dyn Observer,
+    line: Option<&MetricsLine>,
+    steps: u64,
+    state: &TrainerState,
+    run: &mut RunDirectory,
+    model: &Model,
+) -> Result<Seen, TrainError> {
+    let (phase, step) = (state.phase, state.step);
+    let done = StepDone {
+        phase,
+        step,
+        line,
+        steps,
+        model,
+        metrics: run.metrics(),
+    };
+    let seen = observer.after_step(done).await;
+    seen.map_err(|source| TrainError::Observer {
+        phase,
+        step,
+        source,
     })
 }
 

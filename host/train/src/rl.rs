@@ -16,7 +16,7 @@ use crate::loss::{Objective, token_weights};
 use crate::minibatch::{mini_batches, shuffled};
 use crate::observer::Observer;
 use crate::phase::{Phase, PhaseEnd};
-use crate::phase_loop;
+use crate::phase_loop::{self, Course};
 use crate::rollouts::{Experience, Rollouts};
 use crate::run::{Checkpoint, RunDirectory};
 use crate::summary;
@@ -58,11 +58,15 @@ pub fn train<'a>(
             _ => Some(phase_loop::reference(run, model)?),
         };
 
+        let course = Course {
+            steps: config.steps,
+            patience: config.patience,
+        };
         if state.unobserved {
             let ended = phase_loop::after_step(
                 observer,
                 None,
-                config.steps,
+                course,
                 &mut state,
                 run,
                 model,
@@ -149,7 +153,7 @@ pub fn train<'a>(
             let ended = phase_loop::after_step(
                 observer,
                 Some(&line),
-                config.steps,
+                course,
                 &mut state,
                 run,
                 model,

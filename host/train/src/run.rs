@@ -41,7 +41,7 @@ use json_file::{read_json, write_json};
 use layout::{checkpoints_path, reference_path, trajectories_path, trajectory_file};
 
 pub(crate) use checkpoint::OPTIMIZER;
-pub use checkpoint::{Checkpoint, TrainerState};
+pub use checkpoint::{BestValidation, Checkpoint, TrainerState, Validations};
 pub use digests::file_digest;
 pub use error::RunError;
 pub use identity::{RunSpec, TaskFile, content_changes};
@@ -249,7 +249,7 @@ impl RunDirectory {
         if !state.unobserved {
             state.metrics = written;
         }
-        Checkpoint::write(self.lock.folder(), state, self.keep.keep_last, save)
+        Checkpoint::write(self.lock.folder(), state, &self.keep, save)
     }
 
     /// True if the state of this phase and step is saved.

@@ -11,7 +11,7 @@ use crate::loss::{Aggregation, Objective, token_weights};
 use crate::metrics::{MetricsLine, names};
 use crate::observer::Observer;
 use crate::phase::{Phase, PhaseEnd};
-use crate::phase_loop;
+use crate::phase_loop::{self, Course};
 use crate::rollouts::{BoxError, DemonstrationSource};
 use crate::run::{Checkpoint, RunDirectory};
 use crate::update::{self, PromptTokens, WeightedSequence};
@@ -42,11 +42,15 @@ pub fn train<'a>(
             return Ok(PhaseEnd::AlreadyDone);
         };
 
+        let course = Course {
+            steps: config.steps,
+            patience: 0,
+        };
         if state.unobserved {
             let ended = phase_loop::after_step(
                 observer,
                 None,
-                config.steps,
+                course,
                 &mut state,
                 run,
                 model,
@@ -56,7 +60,7 @@ pub fn train<'a>(
                 return Ok(end);
             }
         }
-        while state.step < config.steps {
+        while state.step < course.steps {
             let (step, started) = (state.step, Instant::now());
             let refused = |source: BoxError| TrainError::Demonstrations { step, source };
             let batch = demonstrations.batch(step, config.batch_size).await;
@@ -118,7 +122,7 @@ pub fn train<'a>(
             let ended = phase_loop::after_step(
                 observer,
                 Some(&line),
-                config.steps,
+                course,
                 &mut state,
                 run,
                 model,

@@ -21,10 +21,10 @@ use rlf_train::config::{Algorithm, CheckpointConfig, OptimizerConfig, RlConfig, 
 use rlf_train::curriculum::{Curriculum, CurriculumConfig};
 use rlf_train::loss::Aggregation;
 use rlf_train::metrics::MetricsLine;
-use rlf_train::observer::{NextStep, Observer, StepDone, Unobserved};
+use rlf_train::observer::{NextStep, Observer, Seen, StepDone, Unobserved};
 use rlf_train::phase::{Phase, PhaseEnd};
 use rlf_train::rollouts::{BoxError, DemonstrationSource, Experience, Rollouts};
-use rlf_train::run::{RunDirectory, RunSpec};
+use rlf_train::run::{Checkpoint, RunDirectory, RunSpec};
 use rlf_train::{rl, sft};
 use serde_json::{Value, json};
 
@@ -295,6 +295,7 @@ const KEEP: CheckpointConfig = CheckpointConfig {
     every: 2,
     keep_last: 2,
     trajectories_every: 1,
+    keep_best: false,
 };
 
 /// Fails right after a step, like a kill: the step's metrics and trajectories are written, its checkpoint is not.
@@ -302,11 +303,11 @@ struct KillAfter(Phase, u64);
 
 #[async_trait]
 impl Observer for KillAfter {
-    async fn after_step(&mut self, done: StepDone<'_>) -> Result<NextStep, BoxError> {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Seen, BoxError> {
         if (done.phase, done.step) == (self.0, self.1) {
             Err("killed".into())
         } else {
-            Ok(NextStep::Continue)
+            Ok(Seen::default())
         }
     }
 }
@@ -323,15 +324,27 @@ fn run_with(
     rollouts: &mut dyn Rollouts,
     observer: &mut dyn Observer,
 ) -> Result<PhaseEnd, String> {
+    run_as(folder, resume, rollouts, observer, &rl_config(), &KEEP)
+}
+
+/// As [`run_with`], with settings of the caller's.
+fn run_as(
+    folder: &Path,
+    resume: bool,
+    rollouts: &mut dyn Rollouts,
+    observer: &mut dyn Observer,
+    rl: &RlConfig,
+    keep: &CheckpointConfig,
+) -> Result<PhaseEnd, String> {
     let spec = RunSpec {
         config_toml: "seed = 3".into(),
         ..RunSpec::default()
     };
     let (mut run, checkpoint) = if resume {
-        let resumed = RunDirectory::resume(folder, &spec, KEEP, false).unwrap();
+        let resumed = RunDirectory::resume(folder, &spec, keep.clone(), false).unwrap();
         (resumed.run, resumed.checkpoint)
     } else {
-        (RunDirectory::create(folder, &spec, KEEP).unwrap(), None)
+        (RunDirectory::create(folder, &spec, keep.clone()).unwrap(), None)
     };
     let mut model = match &checkpoint {
         Some(checkpoint) => Model::load(&checkpoint.path, &Device::Cpu).unwrap(),
@@ -357,7 +370,7 @@ fn run_with(
             return Ok(end);
         }
         rl::train(
-            &rl_config(),
+            rl,
             SEED,
             &mut model,
             rollouts,
@@ -499,12 +512,12 @@ fn an_interrupted_run_saves_and_goes_on_where_it_stopped() {
     struct StopAt(u64);
     #[async_trait]
     impl Observer for StopAt {
-        async fn after_step(&mut self, done: StepDone<'_>) -> Result<NextStep, BoxError> {
+        async fn after_step(&mut self, done: StepDone<'_>) -> Result<Seen, BoxError> {
             let stop = (done.phase, done.step) == (Phase::Rl, self.0);
             Ok(if stop {
-                NextStep::Interrupt
+                NextStep::Interrupt.into()
             } else {
-                NextStep::Continue
+                Seen::default()
             })
         }
     }
@@ -536,11 +549,11 @@ struct AbandonAt {
 
 #[async_trait]
 impl Observer for AbandonAt {
-    async fn after_step(&mut self, done: StepDone<'_>) -> Result<NextStep, BoxError> {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Seen, BoxError> {
         if done.phase == Phase::Rl {
             self.steps = done.step;
         }
-        Ok(NextStep::Continue)
+        Ok(Seen::default())
     }
 
     async fn step_abandoned(&self) {
@@ -619,15 +632,15 @@ struct EvaluateTwice(Option<(Phase, u64)>);
 
 #[async_trait]
 impl Observer for EvaluateTwice {
-    async fn after_step(&mut self, done: StepDone<'_>) -> Result<NextStep, BoxError> {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Seen, BoxError> {
         let line =
             |split: &str| MetricsLine::new(done.phase, done.step).value("split", split.into());
         done.metrics.write(&line("validation"))?;
         if self.0 == Some((done.phase, done.step)) {
-            return Ok(NextStep::Abandon);
+            return Ok(NextStep::Abandon.into());
         }
         done.metrics.write(&line("test"))?;
-        Ok(NextStep::Continue)
+        Ok(Seen::default())
     }
 }
 
@@ -924,4 +937,91 @@ fn the_temperature_of_sampling_is_that_of_the_ratio() {
     };
     assert_eq!(ratio(0.7, 0.7), 0.0);
     assert!(ratio(1.0, 0.7) > 0.0);
+}
+
+/// Measures these successes after the steps of RL, and is killed once after one of them.
+struct Validate {
+    successes: [f64; 5],
+    killed_after: Option<u64>,
+    /// The steps of RL that it was shown: as number one of how many.
+    shown: Vec<(u64, u64)>,
+}
+
+#[async_trait]
+impl Observer for Validate {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Seen, BoxError> {
+        if done.phase != Phase::Rl {
+            return Ok(Seen::default());
+        }
+        if self.killed_after == Some(done.step) {
+            self.killed_after = None;
+            return Err("killed".into());
+        }
+        self.shown.push((done.step, done.steps));
+        Ok(Seen {
+            validated: done.line.map(|_| self.successes[done.step as usize - 1]),
+            ..Seen::default()
+        })
+    }
+}
+
+/// A run that is validated. Returns its checkpoints, which of them is the best, and what the observer was shown.
+fn validated(
+    successes: [f64; 5],
+    patience: u64,
+    killed_after: Option<u64>,
+) -> (Vec<(Phase, u64)>, String, Vec<(u64, u64)>) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut observer = Validate {
+        successes,
+        killed_after,
+        shown: Vec::new(),
+    };
+    let rl = RlConfig {
+        patience,
+        ..rl_config()
+    };
+    let keep = CheckpointConfig {
+        keep_best: true,
+        ..KEEP
+    };
+    let mut go = |resume| run_as(folder.path(), resume, &mut play(), &mut observer, &rl, &keep);
+    if killed_after.is_some() {
+        go(false).unwrap_err();
+    }
+    assert_eq!(go(killed_after.is_some()), Ok(PhaseEnd::Finished));
+    assert_eq!(go(true), Ok(PhaseEnd::AlreadyDone));
+    let all = Checkpoint::all(folder.path()).unwrap();
+    let all = all.iter().map(|one| (one.state.phase, one.state.step));
+    let best = fs::read_link(folder.path().join("checkpoints/best")).unwrap();
+    let best = best.to_string_lossy().into_owned();
+    let (run, chosen) = Checkpoint::run_of(&folder.path().join("checkpoints/best")).unwrap();
+    assert_eq!(run, fs::canonicalize(folder.path()).unwrap());
+    assert!(chosen.ends_with(&best), "{chosen:?}");
+    assert_eq!(Checkpoint::run_of(folder.path()), None);
+    (all.collect(), best, observer.shown)
+}
+
+#[test]
+fn the_best_checkpoint_by_validation_is_kept() {
+    let (kept, best, shown) = validated([0.9, 0.1, 0.2, 0.3, 0.9], 0, None);
+    assert_eq!(best, "rl-000001");
+    let end = [(Phase::Rl, 1), (Phase::Rl, 4), (Phase::Rl, 5)];
+    assert_eq!((kept[0], &kept[1..]), ((Phase::Sft, 4), &end[..]));
+    assert_eq!(shown, [(1, 5), (2, 5), (3, 5), (4, 5), (5, 5)]);
+}
+
+#[test]
+fn a_phase_whose_validations_become_no_better_ends_early_killed_or_not() {
+    let successes = [0.2, 0.6, 0.5, 0.6, 0.9];
+    let (kept, best, shown) = validated(successes, 2, None);
+    assert_eq!(best, "rl-000002");
+    assert_eq!(kept, [(Phase::Sft, 4), (Phase::Rl, 2), (Phase::Rl, 4)]);
+    // It is shown the last step again as such.
+    assert_eq!(shown, [(1, 5), (2, 5), (3, 5), (4, 5), (4, 4)]);
+    for killed_after in 1..=4 {
+        let resumed = validated(successes, 2, Some(killed_after));
+        assert_eq!((&resumed.0, &resumed.1), (&kept, &best));
+        assert_eq!(resumed.2.last(), Some(&(4, 4)));
+    }
 }

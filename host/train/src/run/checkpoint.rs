@@ -18,6 +18,7 @@ use super::error::RunError;
 use super::layout::{ROLLOUTS, assets_path, checkpoints_path};
 use super::metrics_files::MetricsPosition;
 use super::whole;
+use crate::config::CheckpointConfig;
 use crate::guards::InARow;
 use crate::phase::Phase;
 
@@ -51,6 +52,12 @@ pub struct TrainerState {
     /// The run's seed, from which everything random follows. For people only: the configuration has it, which a resumed run
     /// compares.
     pub seed: u64,
+    /// True if the phase ended before its last step, because validations became no better.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ended_early: bool,
+    /// The validations of this phase.
+    #[serde(default, skip_serializing_if = "Validations::is_none")]
+    pub validations: Validations,
     /// Steps in a row that the guards of RL count.
     #[serde(default, skip_serializing_if = "InARow::is_none")]
     pub in_a_row: InARow,
@@ -75,6 +82,8 @@ impl TrainerState {
             updates: 0,
             data_position: 0,
             seed,
+            ended_early: false,
+            validations: Validations::default(),
             in_a_row: InARow::default(),
             elapsed: Duration::ZERO,
             metrics: MetricsPosition::default(),
@@ -90,6 +99,44 @@ impl TrainerState {
     /// The order of checkpoints: phases first, then steps.
     fn place(&self) -> (Phase, u64) {
         (self.phase, self.step)
+    }
+}
+
+/// The validations of a phase, as far as they decide what is kept and when the phase ends.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Validations {
+    /// The best one.
+    pub best: Option<BestValidation>,
+    /// Number of validations since then.
+    pub since_best: u64,
+}
+
+/// The best validation of a phase. Of equal ones, the first.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BestValidation {
+    /// Steps done.
+    pub step: u64,
+    /// The success, from 0 to 1.
+    pub success: f64,
+}
+
+impl Validations {
+    /// Adds the success after a step. Returns true if it is the best so far.
+    pub(crate) fn add(&mut self, step: u64, success: f64) -> bool {
+        let is_best = self.best.is_none_or(|best| success > best.success);
+        if is_best {
+            self.best = Some(BestValidation { step, success });
+            self.since_best = 0;
+        } else {
+            self.since_best += 1;
+        }
+        is_best
+    }
+
+    fn is_none(&self) -> bool {
+        self.best.is_none()
     }
 }
 
@@ -157,7 +204,7 @@ impl Checkpoint {
         let entries = fs::read_dir(&folder).map_err(|e| RunError::io("list", &folder, e))?;
         for entry in entries {
             let path = entry.map_err(|e| RunError::io("list", &folder, e))?.path();
-            // `latest` is a link to one of them. Folders with other names belong to the user.
+            // `latest` and `best` are links to some of them. Folders with other names belong to the user.
             let is_ours = path
                 .file_name()
                 .and_then(|name| name.to_str())
@@ -182,12 +229,22 @@ impl Checkpoint {
             .rfind(|checkpoint| checkpoint.state.phase == phase))
     }
 
-    /// Writes a checkpoint: fills its folder by `save`, points `latest` to it, and removes checkpoints that are not
-    /// kept any more.
+    /// The run of a checkpoint's folder, and its own path without links. None for other folders.
+    pub fn run_of(folder: &Path) -> Option<(PathBuf, PathBuf)> {
+        if !folder.join(STATE).is_file() {
+            return None;
+        }
+        let path = fs::canonicalize(folder).ok()?;
+        let run = path.parent()?.parent()?;
+        (checkpoints_path(run) == path.parent()?).then(|| (run.to_owned(), path.clone()))
+    }
+
+    /// Writes a checkpoint: fills its folder by `save`, points `latest` to it, and `best` if it is the best, and removes
+    /// checkpoints that are not kept any more.
     pub(super) fn write<E: From<RunError>>(
         run: &Path,
         state: TrainerState,
-        keep_last: usize,
+        keep: &CheckpointConfig,
         save: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<Self, E> {
         let path = state.folder(run);
@@ -208,10 +265,15 @@ impl Checkpoint {
             }
             digests::write(folder).map_err(E::from)
         })?;
-        point_latest(run, &name(state.phase, state.step))?;
+        let best = state.validations.best.map(|best| (state.phase, best.step));
+        let best = best.filter(|_| keep.keep_best);
+        point(run, "latest", &name(state.phase, state.step))?;
+        if best == Some(state.place()) {
+            point(run, "best", &name(state.phase, state.step))?;
+        }
         let all = Self::all(run)?;
-        for old in &all[..all.len().saturating_sub(keep_last)] {
-            if !old.state.finished {
+        for old in &all[..all.len().saturating_sub(keep.keep_last)] {
+            if !old.state.finished && Some(old.state.place()) != best {
                 whole::remove_folder(&old.path)?;
             }
         }
@@ -272,11 +334,11 @@ fn copy_assets(assets: &Path, folder: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Points `checkpoints/latest` to a checkpoint. The link is for people and scripts: a resuming run
+/// Points `checkpoints/latest` or `checkpoints/best` to a checkpoint. The links are for people and scripts: a resuming run
 /// looks for the newest checkpoint itself.
-fn point_latest(run: &Path, name: &str) -> Result<(), RunError> {
-    let link = checkpoints_path(run).join("latest");
-    let temporary = checkpoints_path(run).join(".writing-latest");
+fn point(run: &Path, link: &str, name: &str) -> Result<(), RunError> {
+    let temporary = checkpoints_path(run).join(format!(".writing-{link}"));
+    let link = checkpoints_path(run).join(link);
     let point = || {
         let _ = fs::remove_file(&temporary);
         std::os::unix::fs::symlink(name, &temporary)?;
