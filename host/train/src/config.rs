@@ -10,6 +10,7 @@ use crate::curriculum::CurriculumConfig;
 use crate::loss::{Aggregation, ClippedPolicy, Ratio};
 
 pub use crate::guards::GuardsConfig;
+pub use crate::overlong::Overlong;
 pub use rlf_policy::{InvalidSetting, OptimizerConfig, Schedule};
 
 /// Supervised fine-tuning on demonstrations.
@@ -173,6 +174,9 @@ pub struct RlConfig {
     /// epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curriculum: Option<CurriculumConfig>,
+    /// Punishes trajectories with many model tokens (DAPO): `{ max_tokens = 400, buffer = 100 }`. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlong: Option<Overlong>,
     /// Number of validations in a row without a new best success after which RL ends before its last step. Default 0: any
     /// number.
     #[serde(skip_serializing_if = "is_zero")]
@@ -207,6 +211,7 @@ impl Default for RlConfig {
             activation_checkpointing: false,
             workers: None,
             curriculum: None,
+            overlong: None,
             patience: 0,
             guards: GuardsConfig::default(),
             optimizer: OptimizerConfig::default(),
@@ -327,6 +332,9 @@ impl RlConfig {
         )?;
         if let Some(curriculum) = &self.curriculum {
             curriculum.validate()?;
+        }
+        if let Some(overlong) = &self.overlong {
+            overlong.validate()?;
         }
         self.guards.validate()?;
         self.optimizer.validate()

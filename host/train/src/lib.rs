@@ -9,6 +9,7 @@
 //! | the advantages of GRPO and Reinforce++ | [`advantage`] |
 //! | the loss mask and the turns of a trajectory, as estimators see them | [`advantage::Sample`] |
 //! | the clipped loss, KL, SFT's cross-entropy, token mean and sequence mean | [`loss`] |
+//! | the punishment of long trajectories | [`overlong`] |
 //! | the cut of a step's trajectories into mini-batches | [`minibatch`] |
 //! | the gradient of one mini-batch | `update` |
 //! | tasks drawn by the policy's success on them | [`curriculum`] |
@@ -48,6 +49,7 @@ pub mod loss;
 pub mod metrics;
 pub mod minibatch;
 pub mod observer;
+pub mod overlong;
 pub mod phase;
 mod phase_loop;
 pub mod rl;

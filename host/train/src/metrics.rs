@@ -36,6 +36,15 @@ impl MetricsLine {
         )
     }
 
+    /// Adds a number, if there is one.
+    #[must_use]
+    pub fn optional(self, name: impl Into<String>, value: Option<f64>) -> Self {
+        match value {
+            Some(value) => self.number(name, value),
+            None => self,
+        }
+    }
+
     /// Adds a count.
     #[must_use]
     pub fn count(self, name: impl Into<String>, value: usize) -> Self {

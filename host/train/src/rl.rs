@@ -89,6 +89,7 @@ pub fn train<'a>(
             // Advantages.
             let started = Instant::now();
             let mut batch = Batch::new(&experience.groups, estimator.smallest_group())?;
+            let punished = config.overlong.map(|overlong| overlong.punish(&mut batch));
             refuse_biased(&batch, step, config.max_dropped_share)?;
             config.guards.refuse_excluded(step, &batch.exclusions)?;
             if let Some(reference) = &reference {
@@ -142,6 +143,7 @@ pub fn train<'a>(
             state.data_position += experience.groups.len() as u64;
             state.rollouts = rollouts.learn(step, &experience);
             let line = summary::line(state.step, &experience, &batch, &advantages)
+                .optional("overlong", punished)
                 .updates(&updates)
                 .number("learning_rate", learning_rate)
                 .times(rollout_time, train_time, updates.tokens);

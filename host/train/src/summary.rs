@@ -178,10 +178,8 @@ pub(crate) fn line(
         .number(names::EXCLUDED, lost.share())
         .count("dropped_groups", lost.dropped_groups)
         .number("zero_advantage", zero as f64 / trained as f64)
-        .number("entropy_sampled", batch.sampled_entropy());
-    if let Some(kl) = batch.sampled_kl() {
-        line = line.number("kl_sampled", kl);
-    }
+        .number("entropy_sampled", batch.sampled_entropy())
+        .optional("kl_sampled", batch.sampled_kl());
     if !lost.reasons.is_empty() {
         line = line.value("excluded_reasons", json!(lost.reasons));
     }

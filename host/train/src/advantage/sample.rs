@@ -155,6 +155,13 @@ impl Sample {
         }
     }
 
+    /// Adds to the reward on the last model token.
+    pub(crate) fn add_outcome(&mut self, reward: f64) {
+        if let Some(last) = self.mask.iter().rposition(|seen| *seen) {
+            self.rewards[last] += reward;
+        }
+    }
+
     /// Excludes the trajectory from every statistic and from the loss, or includes it again.
     #[must_use]
     pub fn with_excluded(mut self, excluded: bool) -> Self {
