@@ -10,6 +10,7 @@ use rlf_dialogue::task::NumberedTask;
 use rlf_policy::{Model, Purpose, SamplingParams};
 use rlf_rewards::drift::Drift;
 use rlf_rollout::rollout::rollout;
+use rlf_rollout::{RolloutEngine, RolloutSettings};
 use rlf_train::config::RlConfig;
 use rlf_train::curriculum::{self, Curriculum, Draw};
 use rlf_train::metrics::names;
@@ -31,6 +32,10 @@ pub(crate) struct PolicyRollouts {
     prompts_per_step: usize,
     /// Number of trajectories for each task.
     group_size: usize,
+    /// Maximum number of rounds in a step that play further tasks in place of those whose rewards are all the same.
+    refill: u32,
+    /// Number of tasks that were taken, if steps take different numbers of them.
+    taken: Option<u64>,
     /// Sampling temperature.
     temperature: f32,
     /// Draws tasks by the policy's success on them, if the configuration asks for it.
@@ -66,16 +71,47 @@ impl PolicyRollouts {
             parts,
             prompts_per_step: config.prompts_per_step,
             group_size: config.group_size,
+            refill: config.refill,
+            taken: None,
             temperature: config.temperature as f32,
             curriculum,
         })
+    }
+
+    /// The number of the first task of a step.
+    fn first(&self, step: u64) -> u64 {
+        self.taken.unwrap_or(step * self.prompts_per_step as u64)
+    }
+
+    /// Plays `tasks`, and then others in place of those whose rewards are all the same, as far as `refill` goes.
+    async fn play_enough(
+        &self,
+        engine: &Arc<RolloutEngine>,
+        tasks: &[NumberedTask],
+        settings: &RolloutSettings,
+    ) -> Result<Vec<Group>, BoxError> {
+        let mut groups = rollout(engine, tasks, self.group_size, settings).await?;
+        for _ in 0..self.refill {
+            let useful = (groups.iter())
+                .filter(|group| curriculum::is_constant(group) == Some(false))
+                .count();
+            let missing = self.prompts_per_step.saturating_sub(useful) as u64;
+            if missing == 0 {
+                break;
+            }
+            let next = self.first(settings.step) + groups.len() as u64;
+            let tasks = self.parts.tasks.training_tasks(next..next + missing);
+            groups.extend(rollout(engine, &tasks, self.group_size, settings).await?);
+        }
+        Ok(groups)
     }
 
     /// The tasks of a step, and how the curriculum drew them, if there is one.
     fn tasks(&self, step: u64) -> (Vec<NumberedTask>, Vec<Draw>) {
         let source = &self.parts.tasks;
         let (Some(curriculum), Some(all)) = (&self.curriculum, source.all_training_tasks()) else {
-            let tasks = source.training_tasks(step, self.prompts_per_step);
+            let first = self.first(step);
+            let tasks = source.training_tasks(first..first + self.prompts_per_step as u64);
             return (tasks, Vec::new());
         };
         let drawn = curriculum.draw(step, self.prompts_per_step);
@@ -114,7 +150,7 @@ impl Rollouts for PolicyRollouts {
         let asked = self.parts.models.spending();
         let sessions = self.parts.environments.sessions();
         let started = Instant::now();
-        let groups = rollout(&engine, &tasks, self.group_size, &settings).await?;
+        let groups = self.play_enough(&engine, &tasks, &settings).await?;
         let elapsed = started.elapsed().as_secs_f64();
         let times = generator.take_times().await;
         health.check()?;
@@ -165,8 +201,18 @@ impl Rollouts for PolicyRollouts {
             drift.learn(&experience.groups);
             drift.state()
         });
-        let is_needed = curriculum.is_some() || drift.is_some();
-        is_needed.then(|| json!(State { curriculum, drift }))
+        if self.refill > 0 {
+            self.taken = Some(self.first(step) + experience.groups.len() as u64);
+        }
+        let taken = self.taken;
+        let is_needed = curriculum.is_some() || drift.is_some() || taken.is_some();
+        is_needed.then(|| {
+            json!(State {
+                curriculum,
+                drift,
+                taken
+            })
+        })
     }
 
     fn resume(&mut self, state: &Value) -> Result<(), BoxError> {
@@ -182,6 +228,7 @@ impl Rollouts for PolicyRollouts {
                 .resume(state)
                 .map_err(|error| format!("the drift in the checkpoint: {error}"))?;
         }
+        self.taken = state.taken;
         Ok(())
     }
 }
@@ -194,4 +241,6 @@ struct State {
     curriculum: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     drift: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    taken: Option<u64>,
 }

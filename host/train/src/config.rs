@@ -174,6 +174,11 @@ pub struct RlConfig {
     /// epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curriculum: Option<CurriculumConfig>,
+    /// Maximum number of rounds in a step that play further tasks in place of those whose rewards are all the same ("dynamic
+    /// sampling" of DAPO, arXiv:2503.14476). With 1 or more, trajectories without an advantage do not count in the
+    /// normalisation of the loss. Default 0. Not with a curriculum, which draws tasks by their success itself.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub refill: u32,
     /// Punishes trajectories with many model tokens (DAPO): `{ max_tokens = 400, buffer = 100 }`. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlong: Option<Overlong>,
@@ -211,6 +216,7 @@ impl Default for RlConfig {
             activation_checkpointing: false,
             workers: None,
             curriculum: None,
+            refill: 0,
             overlong: None,
             patience: 0,
             guards: GuardsConfig::default(),
@@ -332,6 +338,12 @@ impl RlConfig {
         )?;
         if let Some(curriculum) = &self.curriculum {
             curriculum.validate()?;
+            InvalidSetting::require(
+                self.refill == 0,
+                "rl.refill",
+                &self.refill,
+                "a curriculum draws tasks by the policy's success itself; leave out one of the two",
+            )?;
         }
         if let Some(overlong) = &self.overlong {
             overlong.validate()?;
@@ -401,9 +413,8 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
-fn is_zero(value: &u64) -> bool {
-    *value == 0
+fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Default for CheckpointConfig {

@@ -356,7 +356,7 @@ fn scores(group: &Group) -> impl Iterator<Item = &Score> {
 }
 
 /// True if all trajectories of a group have the same reward. None if fewer than two have one.
-fn is_constant(group: &Group) -> Option<bool> {
+pub fn is_constant(group: &Group) -> Option<bool> {
     let mut rewards = scores(group).map(|score| score.reward);
     let first = rewards.next()?;
     let mut others = rewards.peekable();

@@ -103,7 +103,11 @@ pub fn train<'a>(
             // Update.
             let learning_rate = config.optimizer.rate_at(step, config.steps);
             let mut updates = Updates::default();
-            let trained = batch.trained();
+            let mut trained = batch.trained();
+            if config.refill > 0 {
+                // Others were played in their place.
+                trained.retain(|i| advantages[*i].iter().any(|advantage| *advantage != 0.0));
+            }
             for epoch in 0..config.epochs {
                 let order = shuffled(seed, step, epoch, trained.len());
                 for part in mini_batches(order.len(), config.mini_batches) {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rlf_tests::{ChatEndpoint, Experiment, Reply};
+use rlf_tests::{ChatEndpoint, Experiment, Reply, RunFolder};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -36,6 +36,39 @@ fn a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed() {
         let resumed = experiment.train(name, &["--resume"]);
         whole.assert_same(&resumed);
     }
+}
+
+#[test]
+fn tasks_that_teach_nothing_are_replaced_by_the_next_ones_in_a_resumed_run_too() {
+    // An untrained policy never answers, so all rewards are the same.
+    let never = Experiment::tiny().with("rl.steps", 4).with_toml(
+        "rewards.stack = [{plugin = 'exact-match', weights = {em = 1.0}}]
+        checkpoint.every = 1",
+    );
+    let tasks = |run: &RunFolder| -> Vec<String> {
+        let files = run.trajectories().into_iter();
+        let records = files.filter(|(name, _)| name.starts_with("rl-"));
+        let mut tasks: Vec<String> = records
+            .flat_map(|(_, records)| records)
+            .map(|record| record["task"].as_str().expect("it names its task").to_owned())
+            .collect();
+        tasks.dedup();
+        tasks
+    };
+    let plain = tasks(&never.train("plain", &[]));
+    assert_eq!(plain.len(), 8);
+
+    let refilled = never.with("rl.steps", 2).with("rl.refill", 1);
+    let whole = refilled.train("whole", &[]);
+    assert_eq!(tasks(&whole), plain);
+    for line in whole.steps("rl") {
+        assert_eq!(line["trajectories"], 16, "{line}");
+        assert_eq!(line["updates"], 0, "{line}");
+    }
+    let mut running = refilled.start("killed", &[]);
+    running.until("rl  1/2").signal(Signal::KILL);
+    running.wait();
+    whole.assert_same(&refilled.train("killed", &["--resume"]));
 }
 
 #[test]

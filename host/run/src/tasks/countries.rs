@@ -2,6 +2,7 @@
 //! demonstrator that knows the answers. The configuration calls them `[tasks.facts]`.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,8 +51,8 @@ impl Countries {
 }
 
 impl TaskSource for Countries {
-    fn training_tasks(&self, step: u64, count: usize) -> Vec<NumberedTask> {
-        (step * count as u64..(step + 1) * count as u64)
+    fn training_tasks(&self, numbers: Range<u64>) -> Vec<NumberedTask> {
+        numbers
             .map(|number| self.task(Split::Train, Stage::Rl, number))
             .collect()
     }

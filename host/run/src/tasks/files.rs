@@ -1,6 +1,7 @@
 //! Tasks read from JSON lines. Training goes through them epoch by epoch, in shuffled order.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -216,8 +217,8 @@ impl Files {
 }
 
 impl TaskSource for Files {
-    fn training_tasks(&self, step: u64, count: usize) -> Vec<NumberedTask> {
-        (step * count as u64..(step + 1) * count as u64)
+    fn training_tasks(&self, numbers: Range<u64>) -> Vec<NumberedTask> {
+        numbers
             .map(|number| NumberedTask {
                 number,
                 task: self.train[self.epochs.index(number)].clone(),

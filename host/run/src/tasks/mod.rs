@@ -6,6 +6,7 @@ mod epochs;
 mod files;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,8 +30,8 @@ use files::Files;
 /// Provides tasks by split and number. Every method depends on its arguments alone, so that a resumed run trains on the
 /// same tasks as an uninterrupted one.
 pub trait TaskSource: Send + Sync {
-    /// The training tasks of an RL step.
-    fn training_tasks(&self, step: u64, count: usize) -> Vec<NumberedTask>;
+    /// The training tasks with these numbers. RL takes them in order, epoch by epoch.
+    fn training_tasks(&self, numbers: Range<u64>) -> Vec<NumberedTask>;
 
     /// All training tasks, for a curriculum. None if they are generated without end.
     fn all_training_tasks(&self) -> Option<&[Arc<Task>]> {
