@@ -1,4 +1,5 @@
-//! SECURITY.md has a row for every limit with its real default, and names code and tests that exist.
+//! SECURITY.md has a row for every limit with its real default. It and docs/silent-errors.md name only code and tests
+//! that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,8 +18,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn page() -> String {
-    fs::read_to_string(root().join("SECURITY.md")).unwrap()
+fn page(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap()
 }
 
 /// The cells of every table row.
@@ -115,7 +116,7 @@ fn every_limit_has_a_row_with_its_default() {
         expected.push((name.to_owned(), json!(value)));
     }
 
-    let page = page();
+    let page = page("SECURITY.md");
     let shown: BTreeMap<&str, &str> = rows(&page)
         .into_iter()
         .filter(|row| row.len() == 5 && row[0].starts_with('`'))
@@ -137,30 +138,36 @@ fn every_limit_has_a_row_with_its_default() {
     );
 }
 
-#[test]
-fn code_and_tests_that_are_named_are_there() {
-    let page = page();
+/// The text of a file that a page names.
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Fails unless the last two cells of every row name code (`file` or `file::item`) and tests (`file::test`) that exist.
+/// `code_file` and `test_file` find the files. Returns the number of tests.
+fn check_named(
+    page: &str,
+    code_file: impl Fn(&str) -> PathBuf,
+    test_file: impl Fn(&str) -> PathBuf,
+) -> usize {
     let mut tests = 0;
-    for row in rows(&page) {
+    for row in rows(page) {
         let [.., code, test] = row.as_slice() else {
             continue;
         };
-        for file in quoted(code) {
-            let path = if file.starts_with("host/") {
-                root().join(file)
-            } else {
-                root().join("host/sandbox/src").join(file)
-            };
-            assert!(path.is_file(), "no file {file}: {row:?}");
+        for named in quoted(code) {
+            let (file, item) = named.split_once("::").unwrap_or((named, ""));
+            assert!(code_file(file).is_file(), "no file {file}: {row:?}");
+            if !item.is_empty() {
+                let text = read(&code_file(file));
+                let kinds = ["struct", "enum", "type", "const", "fn"];
+                let is_there = |kind| text.contains(&format!("{kind} {item}"));
+                assert!(kinds.into_iter().any(is_there), "{file} has no {item}");
+            }
         }
         for named in quoted(test) {
             let (file, name) = named.split_once("::").expect("file::test");
-            let path = if file.contains('/') {
-                root().join(file)
-            } else {
-                root().join("host/sandbox/tests/all").join(file)
-            };
-            let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
+            let text = read(&test_file(file));
             let test = format!("fn {name}(");
             assert!(text.contains(&test), "{file} has no test {name}");
             let before: Vec<&str> = text[..text.find(&test).unwrap()].lines().collect();
@@ -173,5 +180,26 @@ fn code_and_tests_that_are_named_are_there() {
             tests += 1;
         }
     }
+    tests
+}
+
+#[test]
+fn code_and_tests_that_are_named_are_there() {
+    let in_folder = |file: &str, is_path: bool, folder: &str| {
+        let start = if is_path { root() } else { root().join(folder) };
+        start.join(file)
+    };
+    let tests = check_named(
+        &page("SECURITY.md"),
+        |file| in_folder(file, file.starts_with("host/"), "host/sandbox/src"),
+        |file| in_folder(file, file.contains('/'), "host/sandbox/tests/all"),
+    );
+    assert!(tests > 60, "the tables are not read: {tests}");
+}
+
+#[test]
+fn code_and_tests_of_silent_errors_are_there() {
+    let from_root = |file: &str| root().join(file);
+    let tests = check_named(&page("docs/silent-errors.md"), from_root, from_root);
     assert!(tests > 60, "the tables are not read: {tests}");
 }
