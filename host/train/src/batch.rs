@@ -71,20 +71,21 @@ impl Batch {
         };
         for (index, group) in groups.iter().enumerate() {
             let first = samples.len();
-            for (trajectory, score) in group.trajectories.iter().zip(&group.scores) {
+            for (member, trajectory) in group.trajectories.iter().enumerate() {
+                let score = group.scores.get(member);
                 let reason = match (&trajectory.excluded, score) {
                     (Some(reason), _) => Some(reason.as_str()),
-                    (None, Err(excluded)) => Some(excluded.reason.as_str()),
-                    (None, Ok(_)) if trajectory.model_tokens() == 0 => {
+                    (None, None) => Some("it was not graded"),
+                    (None, Some(Err(excluded))) => Some(excluded.reason.as_str()),
+                    (None, Some(Ok(_))) if trajectory.model_tokens() == 0 => {
                         Some("the model produced no token: the prompt fills the context")
                     }
-                    (None, Ok(_)) => None,
+                    (None, Some(Ok(_))) => None,
                 };
                 let unscored = Score::default();
-                let score = if reason.is_none() {
-                    score.as_ref().unwrap_or(&unscored)
-                } else {
-                    &unscored
+                let score = match (reason, score) {
+                    (None, Some(Ok(score))) => score,
+                    _ => &unscored,
                 };
                 let (sample, tokens) = Sample::from_graded(index, trajectory, score)?;
                 if let Some(reason) = reason {

@@ -15,6 +15,8 @@ fn configs() -> Vec<RlConfig> {
     let mut configs = Vec::new();
     for algorithm in [
         Algorithm::Grpo,
+        Algorithm::DrGrpo,
+        Algorithm::Rloo,
         Algorithm::ReinforcePlusPlus,
         Algorithm::ReinforcePlusPlusBaseline,
     ] {
@@ -25,6 +27,7 @@ fn configs() -> Vec<RlConfig> {
                     algorithm,
                     aggregation,
                     kl_coefficient,
+                    entropy_coefficient: kl_coefficient / 2.0,
                     gamma: 0.95,
                     ..base
                 });
