@@ -44,7 +44,7 @@ pub(crate) fn trajectory(
     for message in &task.prompt {
         say!("  {:?}: {}", message.role, printable(&message.plain_text()));
     }
-    say!("  reference: {}", task.reference);
+    say!("  reference: {}", beginning(&task.reference.to_string()));
     say!();
     say!("{}", heading.apply_to("what happened"));
     let mut turn = 0;
@@ -204,12 +204,23 @@ pub(crate) fn name_width<'a>(kinds: impl Iterator<Item = &'a String>) -> usize {
         .fold(16, usize::max)
 }
 
-/// Makes control characters in the text of a model or tool visible, so that it cannot steer the terminal. Line breaks
-/// stay.
+/// The beginning of a reference, which may have the whole state of an environment.
+fn beginning(reference: &str) -> String {
+    const MOST: usize = 400;
+    let shown = &reference[..reference.floor_char_boundary(MOST)];
+    match reference.len() - shown.len() {
+        0 => printable(shown),
+        rest => format!("{} [... {rest} bytes left out]", printable(shown)),
+    }
+}
+
+/// Makes characters in the text of a model or tool visible that could steer the terminal: control characters, and those
+/// that turn the direction of writing. Line breaks stay.
 pub(crate) fn printable(text: &str) -> String {
+    let turns = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars()
         .flat_map(|c| {
-            if c.is_control() && c != '\n' {
+            if (c.is_control() && c != '\n') || turns(c) {
                 c.escape_default().collect::<Vec<_>>()
             } else {
                 vec![c]
@@ -256,7 +267,15 @@ mod tests {
     }
 
     #[test]
+    fn of_a_long_reference_the_beginning_is_shown() {
+        assert_eq!(beginning("{\"answer\":5}"), "{\"answer\":5}");
+        let shown = beginning(&"ä".repeat(1_000));
+        assert_eq!(shown, format!("{} [... 1600 bytes left out]", "ä".repeat(200)));
+    }
+
+    #[test]
     fn text_from_a_model_cannot_steer_the_terminal() {
         assert_eq!(printable("a\x1b[2Jb\r\nc"), "a\\u{1b}[2Jb\\r\nc");
+        assert_eq!(printable("54 \u{202e}12"), "54 \\u{202e}12");
     }
 }
