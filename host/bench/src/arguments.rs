@@ -28,9 +28,12 @@ pub(crate) enum Command {
         /// Python interpreter with torch and transformers, to compare with (default: no comparison)
         #[arg(long, value_name = "PROGRAM")]
         python: Option<PathBuf>,
-        /// Only shapes whose name contains this: quickstart, 0.6B, 1.7B or 4B
+        /// Only shapes whose name contains this: quickstart, 3.7M, 30M (CPU), 0.6B, 1.7B or 4B (GPU)
         #[arg(long, default_value = "")]
         shape: String,
+        /// Train without activation checkpointing also where a GPU of 80 GB needs it: 4B then takes about 110 GB
+        #[arg(long)]
+        keep_activations: bool,
     },
     /// Compare tool calls in fresh sandboxes with an MCP server, subprocesses and a plain function
     Sandbox {

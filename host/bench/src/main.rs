@@ -73,17 +73,21 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             workers,
             python,
             shape,
+            keep_activations,
         } => {
             let choice = open_device(device)?;
             let workers = workers.unwrap_or_else(|| rlf_policy::cpu_facts().threads);
             let mut workloads = vec![Workload::quickstart()];
-            // On a CPU the large models take minutes and show nothing that the small one does not.
-            if !choice.device.is_cpu() {
-                workloads.extend(Workload::qwen3());
-            }
+            // Qwen3's shapes would take hours on a CPU.
+            workloads.extend(if choice.device.is_cpu() {
+                Workload::small()
+            } else {
+                Workload::qwen3()
+            });
             workloads.retain(|workload| workload.name.contains(shape));
             ensure!(!workloads.is_empty(), "no shape here is named `{shape}`");
-            for workload in &workloads {
+            for workload in &mut workloads {
+                workload.checkpointing &= !keep_activations;
                 // First, because this process does not give back a GPU's memory.
                 let peers = python
                     .as_ref()

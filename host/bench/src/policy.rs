@@ -64,6 +64,31 @@ impl Workload {
         }
     }
 
+    /// Larger shapes for a CPU, 3.7 and 30 M parameters.
+    pub(crate) fn small() -> Vec<Self> {
+        let shape = |name: &str, vocabulary, hidden, inner, layers, head_dim| Self {
+            name: format!("{name} shape"),
+            config: Qwen3Config {
+                vocab_size: vocabulary,
+                hidden_size: hidden,
+                intermediate_size: inner,
+                num_hidden_layers: layers,
+                num_attention_heads: 8,
+                num_key_value_heads: 4,
+                head_dim,
+                max_position_embeddings: 512,
+                ..quickstart_shape()
+            },
+            sequences: 16,
+            decode_batches: vec![1, 16, 64],
+            ..Self::quickstart()
+        };
+        vec![
+            shape("3.7M", 2048, 256, 768, 4, 32),
+            shape("30M", 8192, 512, 1536, 8, 64),
+        ]
+    }
+
     /// The shapes of published Qwen3 models, with random weights, for a GPU.
     pub(crate) fn qwen3() -> Vec<Self> {
         let shape = |name: &str, hidden, inner, layers, heads, precision| Self {
