@@ -15,4 +15,6 @@ pub struct Group {
     pub trajectories: Vec<Trajectory>,
     /// One per trajectory, in order.
     pub scores: Vec<Graded>,
+    /// The reward of a greedy trajectory of the task, if one was played to compare with.
+    pub baseline: Option<f64>,
 }

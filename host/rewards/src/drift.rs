@@ -279,6 +279,7 @@ mod tests {
             task: Arc::new(task()),
             trajectories: Vec::new(),
             scores: scores.collect(),
+            baseline: None,
         }]
     }
 

@@ -83,5 +83,6 @@ async fn play_group(
         task,
         trajectories,
         scores,
+        baseline: None,
     })
 }

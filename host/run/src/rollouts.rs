@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use rlf_dialogue::group::Group;
+use rlf_dialogue::score::{Excluded, ExclusionCause};
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::NumberedTask;
-use rlf_policy::{Model, Purpose, SamplingParams};
+use rlf_policy::{Model, Purpose, Sampler, SamplingParams};
 use rlf_rewards::drift::Drift;
 use rlf_rollout::rollout::rollout;
 use rlf_rollout::{RolloutEngine, RolloutSettings};
@@ -32,6 +33,8 @@ pub(crate) struct PolicyRollouts {
     prompts_per_step: usize,
     /// Number of trajectories for each task.
     group_size: usize,
+    /// True if a greedy trajectory of each task is played besides, to compare with.
+    needs_baseline: bool,
     /// Maximum number of rounds in a step that play further tasks in place of those whose rewards are all the same.
     refill: u32,
     /// Number of tasks that were taken, if steps take different numbers of them.
@@ -71,6 +74,7 @@ impl PolicyRollouts {
             parts,
             prompts_per_step: config.prompts_per_step,
             group_size: config.group_size,
+            needs_baseline: config.estimator().needs_baseline(),
             refill: config.refill,
             taken: None,
             temperature: config.temperature as f32,
@@ -90,7 +94,7 @@ impl PolicyRollouts {
         tasks: &[NumberedTask],
         settings: &RolloutSettings,
     ) -> Result<Vec<Group>, BoxError> {
-        let mut groups = rollout(engine, tasks, self.group_size, settings).await?;
+        let mut groups = self.play_groups(engine, tasks, settings).await?;
         for _ in 0..self.refill {
             let useful = (groups.iter())
                 .filter(|group| curriculum::is_constant(group) == Some(false))
@@ -101,7 +105,42 @@ impl PolicyRollouts {
             }
             let next = self.first(settings.step) + groups.len() as u64;
             let tasks = self.parts.tasks.training_tasks(next..next + missing);
-            groups.extend(rollout(engine, &tasks, self.group_size, settings).await?);
+            groups.extend(self.play_groups(engine, &tasks, settings).await?);
+        }
+        Ok(groups)
+    }
+
+    /// Plays a group for each task, and what they are compared with. Without that, a group's trajectories are excluded.
+    async fn play_groups(
+        &self,
+        engine: &Arc<RolloutEngine>,
+        tasks: &[NumberedTask],
+        settings: &RolloutSettings,
+    ) -> Result<Vec<Group>, BoxError> {
+        let mut groups = rollout(engine, tasks, self.group_size, settings).await?;
+        if !self.needs_baseline {
+            return Ok(groups);
+        }
+        let greedy = RolloutSettings {
+            sampler: Sampler::new(
+                SamplingParams::greedy(),
+                self.parts.config.seed,
+                Purpose::Rollout,
+            )?,
+            ..settings.clone()
+        };
+        let baselines = rollout(engine, tasks, 1, &greedy).await?;
+        for (group, baseline) in groups.iter_mut().zip(&baselines) {
+            match curriculum::scores(baseline).next() {
+                Some(score) => group.baseline = Some(score.reward),
+                None => {
+                    let excluded = Excluded {
+                        reason: "the greedy trajectory of its task could not be scored".to_owned(),
+                        cause: ExclusionCause::Rollout,
+                    };
+                    group.scores.fill(Err(excluded));
+                }
+            }
         }
         Ok(groups)
     }
@@ -182,6 +221,11 @@ impl Rollouts for PolicyRollouts {
         }
         metrics.extend(self.parts.models.metrics_since(&asked));
         metrics.extend(self.measures(step, &drawn, &groups));
+        if self.needs_baseline {
+            let baselines: Vec<f64> = groups.iter().filter_map(|group| group.baseline).collect();
+            let mean = baselines.iter().sum::<f64>() / baselines.len() as f64;
+            metrics.push(("baseline".into(), mean));
+        }
         if let Some(drift) = &self.drift {
             let (measured, alarm) = drift.measure(&groups);
             metrics.extend(measured);

@@ -11,6 +11,7 @@ mod grpo;
 mod mt_grpo;
 mod reinforce_pp;
 mod reinforce_pp_baseline;
+mod remax;
 mod rloo;
 mod sample;
 mod whitening;
@@ -20,6 +21,7 @@ pub use grpo::Grpo;
 pub use mt_grpo::MtGrpo;
 pub use reinforce_pp::ReinforcePlusPlus;
 pub use reinforce_pp_baseline::ReinforcePlusPlusBaseline;
+pub use remax::ReMax;
 pub use rloo::Rloo;
 pub use sample::{Sample, SampleError};
 
@@ -31,6 +33,12 @@ pub trait AdvantageEstimator: Send + Sync {
     /// Minimum number of trajectories of a group, so that its members can be compared. Smaller groups are dropped
     /// before [`advantages`](Self::advantages) is called.
     fn smallest_group(&self) -> usize;
+
+    /// True if it compares with a greedy trajectory of each task, which is then played besides: [`Sample::baseline`]. Default
+    /// false.
+    fn needs_baseline(&self) -> bool {
+        false
+    }
 
     /// The advantages: one vector per sample, one entry per token. Every entry is finite and 0 off the
     /// mask. Excluded samples have 0 throughout and take no part in any statistic.
@@ -49,6 +57,7 @@ mod tests {
             Box::new(MtGrpo::default()),
             Box::new(DrGrpo),
             Box::new(Rloo),
+            Box::new(ReMax),
             Box::new(ReinforcePlusPlusBaseline),
             Box::new(ReinforcePlusPlus {
                 gamma: 1.0,
@@ -87,6 +96,7 @@ mod tests {
                     let sample = Sample::from_mask(group, &mask, reward)
                         .with_log_probs(old)
                         .with_reference_log_probs(reference)
+                        .with_baseline(Some(reward / 3.0 - 0.1))
                         .with_excluded(excluded);
                     match of_turns {
                         Some(rewards) => {

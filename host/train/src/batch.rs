@@ -92,6 +92,7 @@ impl Batch {
                     exclusions.excluded += 1;
                     *exclusions.reasons.entry(reason.to_owned()).or_default() += 1;
                 }
+                let sample = sample.with_baseline(group.baseline);
                 samples.push(sample.with_excluded(reason.is_some()));
                 sequences.push(tokens);
             }

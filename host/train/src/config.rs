@@ -4,7 +4,7 @@ use rlf_policy::PassOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::advantage::{
-    AdvantageEstimator, DrGrpo, Grpo, MtGrpo, ReinforcePlusPlus, ReinforcePlusPlusBaseline, Rloo,
+    AdvantageEstimator, DrGrpo, Grpo, MtGrpo, ReMax, ReinforcePlusPlus, ReinforcePlusPlusBaseline, Rloo,
 };
 use crate::curriculum::CurriculumConfig;
 use crate::loss::{Aggregation, ClippedPolicy, Ratio};
@@ -108,6 +108,9 @@ pub enum Algorithm {
     /// [`Rloo`]: the reward minus the mean of the others in the group, the KL penalty is in the loss.
     #[serde(rename = "rloo")]
     Rloo,
+    /// [`ReMax`]: the reward minus that of a greedy trajectory of the task, the KL penalty is in the loss.
+    #[serde(rename = "remax")]
+    ReMax,
     /// [`ReinforcePlusPlus`]: advantages are normalised over the batch, the KL penalty is in the reward.
     #[serde(rename = "reinforce++")]
     ReinforcePlusPlus,
@@ -121,13 +124,13 @@ pub enum Algorithm {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RlConfig {
-    /// `grpo` (default), `mt-grpo`, `dr-grpo`, `rloo`, `reinforce++` or `reinforce++-baseline`.
+    /// `grpo` (default), `mt-grpo`, `dr-grpo`, `rloo`, `remax`, `reinforce++` or `reinforce++-baseline`.
     pub algorithm: Algorithm,
     /// Steps of rollout and update. Default 100. 0 leaves the phase out.
     pub steps: u64,
     /// Tasks per step. Default 64.
     pub prompts_per_step: usize,
-    /// Trajectories per task. Default 8; all algorithms but `reinforce++` need at least 2.
+    /// Trajectories per task. Default 8; all algorithms but `reinforce++` and `remax` need at least 2.
     pub group_size: usize,
     /// Updates per pass over a step's trajectories. Default 1, which is exactly on-policy.
     pub mini_batches: usize,
@@ -367,6 +370,7 @@ impl RlConfig {
             Algorithm::MtGrpo => Box::new(MtGrpo::default()),
             Algorithm::DrGrpo => Box::new(DrGrpo),
             Algorithm::Rloo => Box::new(Rloo),
+            Algorithm::ReMax => Box::new(ReMax),
             Algorithm::ReinforcePlusPlusBaseline => Box::new(ReinforcePlusPlusBaseline),
             Algorithm::ReinforcePlusPlus => Box::new(ReinforcePlusPlus {
                 gamma: self.gamma,

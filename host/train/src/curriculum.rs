@@ -347,7 +347,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
 }
 
 /// The scores of the trajectories that are not excluded.
-fn scores(group: &Group) -> impl Iterator<Item = &Score> {
+pub fn scores(group: &Group) -> impl Iterator<Item = &Score> {
     let pairs = group.trajectories.iter().zip(&group.scores);
     pairs.filter_map(|(trajectory, score)| match &trajectory.excluded {
         None => score.as_ref().ok(),

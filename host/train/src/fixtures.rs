@@ -73,5 +73,6 @@ pub(crate) fn group(index: usize, trajectories: Vec<Trajectory>, scores: Vec<Gra
         task: Arc::new(task),
         trajectories,
         scores,
+        baseline: None,
     }
 }

@@ -217,6 +217,7 @@ impl Rollouts for EvenGame {
                     task: Arc::new(task),
                     trajectories,
                     scores,
+                    baseline: Some(0.5),
                 }
             })
             .collect();
@@ -830,6 +831,7 @@ fn reinforcement_learning_raises_the_reward_of_what_it_samples() {
         (Algorithm::ReinforcePlusPlusBaseline, Aggregation::TokenMean),
         (Algorithm::DrGrpo, Aggregation::TokenMean),
         (Algorithm::Rloo, Aggregation::TokenMean),
+        (Algorithm::ReMax, Aggregation::TokenMean),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let mut run = RunDirectory::create(folder.path(), &RunSpec::default(), KEEP).unwrap();

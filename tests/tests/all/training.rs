@@ -270,6 +270,19 @@ fn another_seed_gives_another_run() {
 }
 
 #[test]
+fn remax_compares_a_trajectory_alone_with_a_greedy_one() {
+    let alone = Experiment::tiny()
+        .with("rl.algorithm", "remax")
+        .with("rl.group_size", 1)
+        .with("eval.every", 0);
+    for line in alone.train("run", &[]).steps("rl") {
+        assert_eq!(line["trajectories"], 2, "the greedy ones do not train: {line}");
+        let (reward, baseline) = (&line["reward"], &line["baseline"]);
+        assert!(reward.is_f64() && baseline.is_f64(), "{line}");
+    }
+}
+
+#[test]
 fn a_control_continues_sft_from_where_rl_began() {
     let experiment = Experiment::tiny().with("eval.every", 0);
     let run = experiment.train("run", &["--control"]);

@@ -67,6 +67,7 @@ pub struct Sample {
     log_probs: Vec<f32>,
     reference_log_probs: Option<Vec<f32>>,
     values: Option<Vec<f32>>,
+    baseline: Option<f64>,
     excluded: bool,
 }
 
@@ -150,9 +151,17 @@ impl Sample {
             log_probs: vec![0.0; mask.len()],
             reference_log_probs: None,
             values: None,
+            baseline: None,
             excluded: false,
             mask,
         }
+    }
+
+    /// Sets the reward of a greedy trajectory of the same task.
+    #[must_use]
+    pub fn with_baseline(mut self, baseline: Option<f64>) -> Self {
+        self.baseline = baseline;
+        self
     }
 
     /// Adds to the reward on the last model token.
@@ -231,6 +240,11 @@ impl Sample {
     /// The log-probabilities under the frozen reference policy, at the same temperature.
     pub fn reference_log_probs(&self) -> Option<&[f32]> {
         self.reference_log_probs.as_deref()
+    }
+
+    /// The reward of a greedy trajectory of the same task, if one was played.
+    pub fn baseline(&self) -> Option<f64> {
+        self.baseline
     }
 
     /// The values of a critic, if [`Sample::with_values`] added them.

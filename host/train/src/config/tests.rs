@@ -19,7 +19,10 @@ fn a_group_of_one_is_refused_where_a_group_is_compared() {
         message.contains("rl.group_size = 1") && message.contains("at least 2"),
         "{message}"
     );
-    assert_eq!(rl("group_size = 1\nalgorithm = \"reinforce++\""), Ok(()));
+    for alone in ["reinforce++", "remax"] {
+        let text = format!("group_size = 1\nalgorithm = \"{alone}\"");
+        assert_eq!(rl(&text), Ok(()));
+    }
     for algorithm in ["mt-grpo", "dr-grpo", "rloo", "reinforce++-baseline"] {
         let text = format!("algorithm = \"{algorithm}\"");
         assert_eq!(rl(&text), Ok(()));

@@ -17,6 +17,7 @@ fn configs() -> Vec<RlConfig> {
         Algorithm::Grpo,
         Algorithm::DrGrpo,
         Algorithm::Rloo,
+        Algorithm::ReMax,
         Algorithm::ReinforcePlusPlus,
         Algorithm::ReinforcePlusPlusBaseline,
     ] {
