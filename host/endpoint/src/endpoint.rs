@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-use crate::answer::{Completion, beginning, read};
+use crate::answer::{AnswerError, Completion, beginning, read};
 use crate::backoff::{self, LastWarning};
 use crate::config::{EndpointConfig, EndpointConfigError, KEY};
 use crate::error::EndpointError;
@@ -144,9 +144,13 @@ impl Endpoint {
             let inner = &*self.inner;
             let body = inner.body(messages, tools, sampling);
             let read = |body: &[u8]| {
-                read(body).map_err(|error| EndpointError::NoCompletion {
-                    host: inner.host.clone(),
-                    reason: error.to_string(),
+                let host = || inner.host.clone();
+                read(body).map_err(|error| match error {
+                    AnswerError::Filtered => EndpointError::Filtered { host: host() },
+                    error => EndpointError::NoCompletion {
+                        host: host(),
+                        reason: error.to_string(),
+                    },
                 })
             };
             let draw = sampling.seed.unwrap_or_default();
