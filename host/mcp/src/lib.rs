@@ -17,6 +17,7 @@
 //! | all servers of a process | `servers`: [`Servers`] |
 //! | one server: its tools, a call | `server` |
 //! | connecting, and connecting again | `connection` |
+//! | the tools that a server lists | `listing` |
 //! | the thread on which servers are asked | `background` |
 //! | a server that is a process | `process` |
 //! | a server that sends too many messages | `quiet` |
@@ -48,6 +49,7 @@ mod config;
 mod connection;
 mod convert;
 mod error;
+mod listing;
 mod mcp_servers;
 mod process;
 mod quiet;

@@ -25,7 +25,8 @@ def note(file, line):
 def tools():
     echo = OBJECT if os.path.exists(CHANGED) else TEXT
     repeatable = {"idempotentHint": True}
-    return [
+    malformed = [{"name": "shapeless"}, {"inputSchema": OBJECT}]
+    return (malformed if os.path.exists(os.path.join(FOLDER, "malformed")) else []) + [
         {"name": "echo", "description": "Says it again", "inputSchema": echo},
         {"name": "fail", "inputSchema": OBJECT},
         {"name": "picky", "inputSchema": OBJECT},

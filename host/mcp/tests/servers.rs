@@ -288,6 +288,33 @@ fn tools_are_chosen_and_renamed_and_one_that_cannot_be_offered_is_left_out() {
 }
 
 #[test]
+fn a_definition_that_cannot_be_read_costs_its_own_tool_and_no_other() {
+    for bad in [Bad::process(), Bad::web(&[])] {
+        std::fs::write(bad.folder.path().join("malformed"), "").unwrap();
+        let warnings = Mutex::new(Vec::new());
+        let warn = |text: &str| warnings.lock().unwrap().push(text.to_owned());
+        let servers = Servers::connect(&bad.config(""), &warn).unwrap();
+        assert!(manager(&servers).has("echo"));
+        let warned = warnings.lock().unwrap();
+        assert_eq!(
+            warned[0],
+            "[mcp.bad] its tool `shapeless` cannot be offered: its definition cannot be read: missing field `inputSchema`"
+        );
+        let says = "[mcp.bad] tool 2 of its list cannot be offered: ";
+        assert!(warned[1].starts_with(says), "{warned:?}");
+
+        // Only what the operator named must be there.
+        assert!(Servers::connect(&bad.config("tools = [\"echo\"]"), &|_| {}).is_ok());
+        let wanted = bad.config("tools = [\"echo\", \"shapeless\"]");
+        let said = Servers::connect(&wanted, &|_| {}).unwrap_err().to_string();
+        assert!(
+            said.starts_with("[mcp.bad] its tool `shapeless` cannot be offered: "),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn a_server_that_cannot_be_used_says_why() {
     let refused = |text: &str| {
         let configs = rlf_config::parse(text, "test.toml").unwrap();
