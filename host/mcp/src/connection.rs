@@ -24,6 +24,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::config::{McpConfig, Protocol};
+use crate::ending::Ending;
 use crate::listing::Listing;
 use crate::process::{LastLines, Process};
 use crate::web::Web;
@@ -100,6 +101,8 @@ struct Live {
     is_broken: AtomicBool,
     /// True if the server has said since the last listing that its tools changed.
     is_changed: Arc<AtomicBool>,
+    /// Set if what the server sends ended the connection.
+    ending: Ending,
     /// Number of calls since the last answer that got none in time.
     silent: AtomicU32,
     /// Tools of the beginning that the server no longer has, or has with another schema.
@@ -239,7 +242,9 @@ impl Connection {
             Err(ServiceError::TransportClosed) => {
                 live.is_broken.store(true, Ordering::Relaxed);
                 let said = self.said.quoted().await;
-                unavailable(format!("the server closed the connection{said}"))
+                let reason = live.ending.reason();
+                let reason = reason.unwrap_or("the server closed the connection");
+                unavailable(format!("{reason}{said}"))
             }
             answer => {
                 live.silent.store(0, Ordering::Relaxed);
@@ -349,7 +354,10 @@ impl Connection {
         };
         match live.list().await {
             Ok(listing) => Ok((live, listing)),
-            Err(reason) => Err(format!("its tools cannot be listed: {reason}")),
+            Err(reason) => {
+                let reason = live.ending.reason().unwrap_or(&reason);
+                Err(format!("its tools cannot be listed: {reason}"))
+            }
         }
     }
 
@@ -369,14 +377,17 @@ impl Connection {
         let handler = Handler {
             is_changed: Arc::clone(&is_changed),
         };
+        let ending = Ending::default();
         let (service, process) = match &self.way {
             Way::Process => {
-                let (process, pipes) = Process::start(&self.name, &self.config, &self.said)?;
+                let (process, pipes) =
+                    Process::start(&self.name, &self.config, &self.said, &ending)?;
                 let served = handler.serve_with_lifecycle(pipes, lifecycle).await;
-                (
-                    served.map_err(|error| not_connected(&error))?,
-                    Some(process),
-                )
+                let service = served.map_err(|error| match ending.reason() {
+                    Some(reason) => reason.to_owned(),
+                    None => not_connected(&error),
+                })?;
+                (service, Some(process))
             }
             Way::Web(web) => {
                 let served = handler
@@ -391,6 +402,7 @@ impl Connection {
             process: StdMutex::new(process),
             is_broken: AtomicBool::new(false),
             is_changed,
+            ending,
             silent: AtomicU32::new(0),
             gone: StdMutex::default(),
         })

@@ -20,7 +20,9 @@
 //! | the tools that a server lists | `listing` |
 //! | the thread on which servers are asked | `background` |
 //! | a server that is a process | `process` |
+//! | the messages of a process, and what is none | `lines` |
 //! | a server that sends too many messages | `quiet` |
+//! | the reason why a connection was ended | `ending` |
 //! | a server behind a URL | `web` |
 //! | a server's definitions and answers, as those of a plugin | `convert` |
 //!
@@ -48,7 +50,9 @@ mod background;
 mod config;
 mod connection;
 mod convert;
+mod ending;
 mod error;
+mod lines;
 mod listing;
 mod mcp_servers;
 mod process;

@@ -5,13 +5,13 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rmcp::RoleClient;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
-use crate::config::{MAX_MESSAGE_BYTES, McpConfig};
+use crate::config::McpConfig;
+use crate::ending::Ending;
+use crate::lines::Lines;
 use crate::quiet::Quiet;
 use crate::variables::expand;
 
@@ -56,14 +56,15 @@ impl LastLines {
 }
 
 /// The ends of a process's pipes.
-pub(crate) type Pipes = Quiet<AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>>;
+pub(crate) type Pipes = Quiet<Lines<ChildStdout, ChildStdin>>;
 
 impl Process {
-    /// Starts the program of a configuration.
+    /// Starts the program of a configuration. `ending` gets the reason if its messages end the connection.
     pub(crate) fn start(
         name: &str,
         config: &McpConfig,
         said: &LastLines,
+        ending: &Ending,
     ) -> Result<(Self, Pipes), String> {
         let program = config.command.as_deref().unwrap_or_default();
         let mut command = Command::new(program);
@@ -98,9 +99,8 @@ impl Process {
         };
         said.lock().clear();
         tokio::spawn(listen(name.to_owned(), stderr, said.clone()));
-        let pipes = AsyncRwTransport::new_client(stdout, stdin)
-            .with_max_line_length(MAX_MESSAGE_BYTES as usize);
-        let pipes = Quiet::new(pipes);
+        let pipes = Lines::new(stdout, stdin, ending.clone());
+        let pipes = Quiet::new(pipes, ending.clone());
         let group = child.id().and_then(|id| Pid::from_raw(id as i32));
         Ok((Self { child, group }, pipes))
     }

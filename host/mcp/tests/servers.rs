@@ -226,6 +226,31 @@ async fn a_server_that_hangs_or_floods_is_left_at_the_deadline_and_in_the_end_re
 }
 
 #[tokio::test]
+async fn a_broken_message_ends_its_connection_at_once_and_noise_does_not() {
+    let bad = Bad::process();
+    let tools = bad.tools("");
+    let began = Instant::now();
+    assert_eq!(seen(&call(&tools, "noise", json!({})).await), "heard");
+    assert_eq!(bad.notes("started").len(), 1);
+    for (tool, says) in [
+        ("garble", "the server sent a message that is not JSON"),
+        ("giant", "the server sent a message of more than 16 MiB"),
+    ] {
+        let broken = call(&tools, tool, json!({})).await;
+        assert_eq!(end(&broken), LOST);
+        let detail = broken.detail.unwrap();
+        assert!(detail.contains(says), "{detail}");
+        let echo = call(&tools, "echo", json!({"text": "x"})).await;
+        assert_eq!(end(&echo), (Ended::Ok, Fault::Model));
+    }
+    assert_eq!(bad.notes("started").len(), 3, "the process is replaced");
+    assert!(
+        began.elapsed() < Duration::from_secs(30),
+        "no call waits for its deadline"
+    );
+}
+
+#[tokio::test]
 async fn a_tool_that_changed_is_not_called_any_more() {
     let bad = Bad::process();
     let tools = bad.tools("retries = 0");
@@ -391,6 +416,8 @@ async fn a_service_behind_a_url_works_alike() {
         ((Ended::Ok, Fault::Model), "hello")
     );
     assert_eq!(end(&call(&tools, "broken", json!({})).await), BY_SERVER);
+    let garbled = call(&tools, "garble", json!({})).await;
+    assert_eq!(end(&garbled), LOST);
     assert_eq!(end(&call(&tools, "hang", json!({})).await), LATE);
     assert_eq!(seen(&echo().await), "hello");
     // The service forgets its sessions, as one does that is started again.
