@@ -65,4 +65,5 @@ mod web;
 pub use config::McpConfig;
 pub use error::McpError;
 pub use mcp_servers::add_mcp_servers;
+pub use process::end_processes;
 pub use servers::Servers;

@@ -26,6 +26,34 @@ const LINE_BYTES: u64 = 1_000;
 /// Time that a process has to end, after its input was closed and again after it was asked to end.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// Time that processes have to end when the program exits at once.
+const LAST_GRACE: Duration = Duration::from_millis(200);
+
+/// The process groups of all servers that run. `None` when no more may start, because the program exits.
+static GROUPS: Mutex<Option<Vec<Pid>>> = Mutex::new(Some(Vec::new()));
+
+fn groups() -> MutexGuard<'static, Option<Vec<Pid>>> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the processes of all servers, and lets no more start: each is asked to end, and killed after a moment. Call it before
+/// the program exits without dropping [`Servers`](crate::Servers), such as in a handler of signals. Each server has a process
+/// group of its own, so the Ctrl-C of a terminal does not reach it.
+pub fn end_processes() {
+    let Some(running) = groups().take().filter(|running| !running.is_empty()) else {
+        return;
+    };
+    for signal in [Signal::TERM, Signal::KILL] {
+        for group in &running {
+            // There is an error if nobody is left in the group.
+            _ = kill_process_group(*group, signal);
+        }
+        if signal == Signal::TERM {
+            std::thread::sleep(LAST_GRACE);
+        }
+    }
+}
+
 /// A running process, alone in its process group. Dropping it kills the group.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -84,7 +112,11 @@ impl Process {
         if let Some(directory) = &config.directory {
             command.current_dir(directory);
         }
-        let mut child = command
+        let mut groups = groups();
+        let Some(running) = groups.as_mut() else {
+            return Err("no server is started, because the program exits".to_owned());
+        };
+        let child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -92,6 +124,11 @@ impl Process {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| format!("cannot start `{program}`: {error}"))?;
+        let group = child.id().and_then(|id| Pid::from_raw(id as i32));
+        running.extend(group);
+        drop(groups);
+        let mut process = Self { child, group };
+        let child = &mut process.child;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -101,8 +138,7 @@ impl Process {
         tokio::spawn(listen(name.to_owned(), stderr, said.clone()));
         let pipes = Lines::new(stdout, stdin, ending.clone());
         let pipes = Quiet::new(pipes, ending.clone());
-        let group = child.id().and_then(|id| Pid::from_raw(id as i32));
-        Ok((Self { child, group }, pipes))
+        Ok((process, pipes))
     }
 
     /// Waits until the process has ended. Its input must be closed. A process that does not end is killed.
@@ -126,6 +162,9 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
+        if let Some(running) = groups().as_mut() {
+            running.retain(|group| Some(*group) != self.group);
+        }
     }
 }
 
