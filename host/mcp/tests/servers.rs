@@ -124,7 +124,7 @@ async fn each_end_has_its_fault_and_a_server_that_dies_costs_its_own_calls() {
     let first = echo().await;
     assert_eq!(
         (end(&first), &*seen(&first)),
-        ((Ended::Ok, Fault::Model), "hello")
+        ((Ended::Ok, Fault::None), "hello")
     );
     assert_eq!(first.component.len(), 64);
 
@@ -170,7 +170,7 @@ async fn each_end_has_its_fault_and_a_server_that_dies_costs_its_own_calls() {
         LOST,
         "a server that asks without end loses its connection"
     );
-    assert_eq!(end(&echo().await), (Ended::Ok, Fault::Model));
+    assert_eq!(end(&echo().await), (Ended::Ok, Fault::None));
 
     let died = call(&tools, "die", json!({})).await;
     assert_eq!(end(&died), LOST);
@@ -182,7 +182,7 @@ async fn each_end_has_its_fault_and_a_server_that_dies_costs_its_own_calls() {
         1,
         "it might have had an effect"
     );
-    assert_eq!(end(&echo().await), (Ended::Ok, Fault::Model));
+    assert_eq!(end(&echo().await), (Ended::Ok, Fault::None));
     assert_eq!(bad.notes("started").len(), 3);
     let died = call(&tools, "die_twice", json!({})).await;
     assert_eq!(end(&died), LOST);
@@ -208,14 +208,14 @@ async fn a_server_that_hangs_or_floods_is_left_at_the_deadline_and_in_the_end_re
     assert!(began.elapsed() < Duration::from_secs(10));
     assert_eq!(
         end(&call(&tools, "echo", json!({"text": "x"})).await),
-        (Ended::Ok, Fault::Model)
+        (Ended::Ok, Fault::None)
     );
     for _ in 0..3 {
         call(&tools, "hang", json!({})).await;
     }
     assert_eq!(
         end(&call(&tools, "echo", json!({"text": "x"})).await),
-        (Ended::Ok, Fault::Model)
+        (Ended::Ok, Fault::None)
     );
     assert_eq!(
         bad.notes("started").len(),
@@ -241,7 +241,7 @@ async fn a_broken_message_ends_its_connection_at_once_and_noise_does_not() {
         let detail = broken.detail.unwrap();
         assert!(detail.contains(says), "{detail}");
         let echo = call(&tools, "echo", json!({"text": "x"})).await;
-        assert_eq!(end(&echo), (Ended::Ok, Fault::Model));
+        assert_eq!(end(&echo), (Ended::Ok, Fault::None));
     }
     assert_eq!(bad.notes("started").len(), 3, "the process is replaced");
     assert!(
@@ -413,7 +413,7 @@ async fn a_service_behind_a_url_works_alike() {
     let first = echo().await;
     assert_eq!(
         (end(&first), &*seen(&first)),
-        ((Ended::Ok, Fault::Model), "hello")
+        ((Ended::Ok, Fault::None), "hello")
     );
     assert_eq!(end(&call(&tools, "broken", json!({})).await), BY_SERVER);
     let garbled = call(&tools, "garble", json!({})).await;
