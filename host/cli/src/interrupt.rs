@@ -1,10 +1,20 @@
 //! Ctrl-C: the first one finishes the step and saves, the second one breaks off what is under way, the third one ends the
-//! process.
+//! process. A command that has nothing to save ends at the first one. MCP servers end with the process.
 
+use anyhow::Context as _;
 use rlf_run::Interruption;
 
 /// Exit code of a program ended by Ctrl-C, as in shells.
 const INTERRUPTED: i32 = 130;
+
+/// Ends MCP servers and this process at the first Ctrl-C or SIGTERM. For commands that have nothing to save.
+pub(crate) fn exit_with_servers() -> anyhow::Result<()> {
+    ctrlc::set_handler(|| {
+        rlf_mcp::end_processes();
+        std::process::exit(INTERRUPTED);
+    })
+    .context("Ctrl-C cannot be handled")
+}
 
 /// Returns the requests to stop, to which every Ctrl-C and SIGTERM adds one.
 pub(crate) fn watch() -> anyhow::Result<Interruption> {
@@ -19,6 +29,7 @@ pub(crate) fn watch() -> anyhow::Result<Interruption> {
         ),
         _ => {
             eprintln!("stopped at once; `--resume` continues from the last checkpoint");
+            rlf_mcp::end_processes();
             std::process::exit(INTERRUPTED);
         }
     })?;

@@ -39,7 +39,7 @@ pub(crate) struct Operator {
     /// The models that plugins may ask.
     models: BTreeMap<String, ModelConfig>,
     /// The MCP servers whose tools may be called.
-    mcp: BTreeMap<String, McpConfig>,
+    pub(crate) mcp: BTreeMap<String, McpConfig>,
     /// The table `[writer]`: the model that writes environments and the words of tasks, and takes questions apart.
     pub(crate) writer: Option<EndpointConfig>,
     /// The table `[embeddings]`: the model that compares names and descriptions of parameters.

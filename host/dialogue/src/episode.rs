@@ -485,7 +485,7 @@ fn broken(outcome: &CallOutcome) -> Option<String> {
     let why = match outcome.fault {
         Fault::Infrastructure => outcome.ended.as_str(),
         Fault::Nobody => "given up",
-        Fault::Model | Fault::Plugin => return None,
+        Fault::None | Fault::Model | Fault::Plugin => return None,
     };
     let detail = outcome
         .detail

@@ -162,7 +162,9 @@ impl Ended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// The tool answered, or the model made a mistake: the result is shown to the model and graded.
+    /// No party: the call ended well. Records of earlier versions have [`Fault::Model`] here, with [`Ended::Ok`].
+    None,
+    /// The model made a mistake, or the tool says that it failed: the result is shown to the model and graded.
     Model,
     /// The plugin is broken: the failure is shown to the model without a backtrace, and counted.
     Plugin,
@@ -170,6 +172,13 @@ pub enum Fault {
     Infrastructure,
     /// No party: the call was cancelled and does not count.
     Nobody,
+}
+
+impl Fault {
+    /// The party responsible for a call that the tool answered. `failed` is true if the answer reports a failure.
+    pub fn of_answer(failed: bool) -> Self {
+        if failed { Self::Model } else { Self::None }
+    }
 }
 
 /// The result of one call in a turn.
@@ -222,7 +231,7 @@ impl CallOutcome {
             call_id,
             name,
             ended: Ended::Ok,
-            fault: Fault::Model,
+            fault: Fault::None,
             observation: Some(observation),
             step_reward: None,
             state: None,
@@ -231,5 +240,22 @@ impl CallOutcome {
             component: String::new(),
             nested: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_ended_well_is_nobodys_fault_and_older_records_still_load() {
+        let observation = Observation::text("4", false);
+        let outcome = CallOutcome::from_observation("1".into(), "add".into(), observation);
+        let mut record = serde_json::to_value(&outcome).unwrap();
+        assert_eq!(record["fault"], "none");
+        record["fault"] = "model".into();
+        let older: CallOutcome = serde_json::from_value(record).unwrap();
+        assert_eq!((older.ended, older.fault), (Ended::Ok, Fault::Model));
+        assert_eq!(Fault::of_answer(true), Fault::Model);
     }
 }

@@ -77,6 +77,8 @@ pub(crate) enum AnswerError {
     NoChoices,
     #[error("the model behind it failed: {0}")]
     Failed(String),
+    #[error("a content filter removed it")]
+    Filtered,
 }
 
 /// Parses the body of an answer.
@@ -101,6 +103,12 @@ pub(crate) fn read(body: &[u8]) -> Result<Completion, AnswerError> {
     }
     let choice = choice.ok_or(AnswerError::NoChoices)?;
     let message = choice.message;
+    let says_nothing = (message.content.as_deref()).is_none_or(|text| text.trim().is_empty())
+        && (message.tool_calls.as_ref()).is_none_or(Vec::is_empty);
+    // The model did not say this, so it must not count as an empty answer.
+    if says_nothing && choice.finish_reason.as_deref() == Some("content_filter") {
+        return Err(AnswerError::Filtered);
+    }
     let reasoning = [&message.reasoning_content, &message.reasoning]
         .into_iter()
         .filter_map(Value::as_str)

@@ -1,6 +1,7 @@
 //! Waits before an endpoint is asked again.
 
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rlf_random::Key;
 
@@ -8,6 +9,25 @@ use rlf_random::Key;
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// Maximum wait that an endpoint may ask for.
 const MAX_ASKED_WAIT: Duration = Duration::from_mins(1);
+/// Minimum time between two warnings that an endpoint is asked again.
+const BETWEEN_WARNINGS: Duration = Duration::from_mins(1);
+
+/// The time of the last warning that an endpoint is asked again. Hundreds of questions may wait for it at once.
+#[derive(Debug, Default)]
+pub(crate) struct LastWarning(Mutex<Option<Instant>>);
+
+impl LastWarning {
+    /// True for the first wait, and then at most once a minute.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due =
+            last.is_none_or(|last| now.saturating_duration_since(last) >= BETWEEN_WARNINGS);
+        if is_due {
+            *last = Some(now);
+        }
+        is_due
+    }
+}
 
 /// The wait after `failed` attempts, at least 1. `asked` is the wait that the endpoint asked for.
 ///
@@ -44,6 +64,14 @@ mod tests {
         let asked = |seconds| Some(Duration::from_secs(seconds));
         assert!(wait(first, 1, asked(7), 3) >= Duration::from_secs(7));
         assert!(wait(first, 1, asked(1_000_000), 3) < Duration::from_secs(90));
+    }
+
+    #[test]
+    fn a_busy_endpoint_is_reported_at_once_and_then_once_a_minute() {
+        let last = LastWarning::default();
+        let begun = Instant::now();
+        let due = [0, 1, 59, 60, 61, 119, 120].map(|s| last.is_due(begun + Duration::from_secs(s)));
+        assert_eq!(due, [true, false, false, true, false, false, true]);
     }
 
     #[test]

@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-use crate::answer::{Completion, beginning, read};
-use crate::backoff;
+use crate::answer::{AnswerError, Completion, beginning, read};
+use crate::backoff::{self, LastWarning};
 use crate::config::{EndpointConfig, EndpointConfigError, KEY};
 use crate::error::EndpointError;
 use crate::message::{ChatMessage, ChatTool};
@@ -40,6 +40,7 @@ pub(crate) struct Inner {
     pub(crate) host: String,
     client: HttpClient,
     permits: Semaphore,
+    last_warning: LastWarning,
 }
 
 /// Shows host and model, never the key.
@@ -93,6 +94,7 @@ impl Endpoint {
                 embeddings_target: config.embeddings_target()?.into(),
                 client,
                 permits: Semaphore::new(config.max_concurrent as usize),
+                last_warning: LastWarning::default(),
                 config,
             }),
         })
@@ -142,9 +144,13 @@ impl Endpoint {
             let inner = &*self.inner;
             let body = inner.body(messages, tools, sampling);
             let read = |body: &[u8]| {
-                read(body).map_err(|error| EndpointError::NoCompletion {
-                    host: inner.host.clone(),
-                    reason: error.to_string(),
+                let host = || inner.host.clone();
+                read(body).map_err(|error| match error {
+                    AnswerError::Filtered => EndpointError::Filtered { host: host() },
+                    error => EndpointError::NoCompletion {
+                        host: host(),
+                        reason: error.to_string(),
+                    },
                 })
             };
             let draw = sampling.seed.unwrap_or_default();
@@ -200,7 +206,16 @@ impl Inner {
             }
             let wait = backoff::wait(self.config.backoff, attempts, asked, draw);
             let wait_ms = wait.as_millis();
-            tracing::debug!(%error, wait_ms, "asking again");
+            if self.last_warning.is_due(Instant::now()) {
+                tracing::warn!(
+                    model = self.config.model,
+                    wait_ms,
+                    %error,
+                    "an endpoint gave no answer and is asked again after a wait (said at most once a minute)"
+                );
+            } else {
+                tracing::debug!(%error, wait_ms, "asking again");
+            }
             tokio::time::sleep(wait).await;
             attempts += 1;
         }

@@ -53,6 +53,14 @@ pub enum EndpointError {
         /// The mistake in the answer.
         reason: String,
     },
+    /// The answer has no text, because a content filter of the endpoint removed it. A retry would not help.
+    #[error(
+        "the endpoint {host} refused: its content filter removed the answer (finish_reason `content_filter`)"
+    )]
+    Filtered {
+        /// The endpoint's host.
+        host: String,
+    },
     /// The answer has not one vector for each text.
     #[error("the endpoint {host} answered something else than an embedding of each text: {reason}")]
     NoEmbeddings {

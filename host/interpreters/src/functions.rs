@@ -357,7 +357,7 @@ pub(crate) async fn call(
         } else {
             Ended::Ok
         },
-        fault: Fault::Model,
+        fault: Fault::of_answer(answer.failed),
         observation: Some(Observation {
             content: vec![Content::Text(make_string_safe(answer.text))],
             failed: answer.failed,

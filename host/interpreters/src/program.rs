@@ -212,7 +212,7 @@ impl ProgramReport {
                 Fault::Plugin => Fault::Model,
                 other => other,
             },
-            None => Fault::Model,
+            None => Fault::of_answer(self.ended() != Ended::Ok),
         }
     }
 }

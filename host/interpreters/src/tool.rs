@@ -247,7 +247,7 @@ fn end_from_report(report: &ProgramReport) -> CallEnd {
     CallEnd {
         ended,
         // If a program breaks its interpreter, the author of the program is responsible.
-        fault: Fault::Model,
+        fault: Fault::of_answer(ended != Ended::Ok),
         observation: Some(Observation {
             content: vec![Content::Text(text.trim_end_matches('\n').to_owned())],
             failed: ended != Ended::Ok,

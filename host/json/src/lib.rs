@@ -47,6 +47,7 @@ pub fn check(json: &[u8]) -> Result<(), Error> {
             b'-' | b'0'..=b'9' => {
                 let is_part =
                     |byte: &&u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+                let start = at;
                 let literal = &json[at..];
                 let literal = &literal[..literal.iter().take_while(is_part).count()];
                 at += literal.len();
@@ -55,8 +56,11 @@ pub fn check(json: &[u8]) -> Result<(), Error> {
                 if is_integer && literal.parse::<i64>().is_err() && literal.parse::<u64>().is_err()
                 {
                     let shown: String = literal.chars().take(40).collect();
+                    let (line, column) = place(json, start);
+                    // The end of the text becomes the line and the column of the error.
                     return Err(Error::custom(format!(
-                        "the integer {shown} has more than 64 bits and would be rounded; write it as a text"
+                        "the integer {shown} has more than 64 bits and would be rounded (write it as a text) \
+                         at line {line} column {column}"
                     )));
                 }
             }
@@ -64,6 +68,13 @@ pub fn check(json: &[u8]) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Line and column of the byte at `at`, both from 1, counted like those of `serde_json`'s errors.
+fn place(json: &[u8], at: usize) -> (usize, usize) {
+    let lines = json[..at].split(|byte| *byte == b'\n');
+    let (line, before) = lines.enumerate().last().unwrap_or_default();
+    (line + 1, before.len() + 1)
 }
 
 /// Length in bytes of the string literal at the start of `json`, its quotes included.
@@ -111,6 +122,13 @@ mod tests {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(&format!("{literal} has more")), "{error}");
         }
+        let error = read("{\"a\": 1,\n \"b\": 18446744073709551616}").unwrap_err();
+        assert_eq!((error.line(), error.column()), (2, 7));
+        assert_eq!(
+            error.to_string(),
+            "the integer 18446744073709551616 has more than 64 bits and would be rounded (write it as a text) \
+             at line 2 column 7"
+        );
         assert!(read("[1").unwrap_err().is_eof());
         assert_eq!(first(" [5] [").unwrap().unwrap(), (json!([5]), 4));
         assert!(first("[18446744073709551616] [").unwrap().is_err());

@@ -13,8 +13,9 @@ use rlf_plugins::offered_tools::MAX_TOOLS;
 use rlf_plugins::outcome::CallEnd;
 use rlf_plugins::schema::ToolSchema;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ErrorCode,
-    Implementation, JsonObject, PaginatedRequestParams, ProtocolVersion, Tool,
+    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest,
+    ErrorCode, Implementation, JsonObject, ListToolsRequest, PaginatedRequestParams,
+    ProtocolVersion, Tool,
 };
 use rmcp::service::{ClientInitializeError, NotificationContext, RunningService, ServiceError};
 use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt as _, Peer, RoleClient};
@@ -23,6 +24,8 @@ use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::config::{McpConfig, Protocol};
+use crate::ending::Ending;
+use crate::listing::Listing;
 use crate::process::{LastLines, Process};
 use crate::web::Web;
 
@@ -98,6 +101,8 @@ struct Live {
     is_broken: AtomicBool,
     /// True if the server has said since the last listing that its tools changed.
     is_changed: Arc<AtomicBool>,
+    /// Set if what the server sends ended the connection.
+    ending: Ending,
     /// Number of calls since the last answer that got none in time.
     silent: AtomicU32,
     /// Tools of the beginning that the server no longer has, or has with another schema.
@@ -114,7 +119,7 @@ impl Live {
     }
 
     /// Lists the tools.
-    async fn list(&self) -> Result<Vec<Tool>, String> {
+    async fn list(&self) -> Result<Listing, String> {
         // What is announced from here on is in no listing yet.
         self.is_changed.store(false, Ordering::Relaxed);
         list(self.service.peer()).await
@@ -145,7 +150,7 @@ impl Live {
 pub(crate) struct Introduction {
     /// Name and version of the server.
     pub(crate) server: String,
-    pub(crate) tools: Vec<Tool>,
+    pub(crate) listing: Listing,
 }
 
 impl Connection {
@@ -173,13 +178,13 @@ impl Connection {
     /// Connects for the first time.
     pub(crate) async fn open(self: Arc<Self>) -> Result<Introduction, String> {
         let state = Arc::clone(&self.state).lock_owned().await;
-        let (live, tools) = Arc::clone(&self).renew(state).await?;
+        let (live, listing) = Arc::clone(&self).renew(state).await?;
         let info = live.service.peer().peer_info();
         let server = info.and_then(|info| info.server_info.clone());
         let server = server.map_or_else(String::new, |server| {
             format!("{} {}", server.name, server.version)
         });
-        Ok(Introduction { server, tools })
+        Ok(Introduction { server, listing })
     }
 
     /// Ends the connection, and the process if it has one.
@@ -237,7 +242,9 @@ impl Connection {
             Err(ServiceError::TransportClosed) => {
                 live.is_broken.store(true, Ordering::Relaxed);
                 let said = self.said.quoted().await;
-                unavailable(format!("the server closed the connection{said}"))
+                let reason = live.ending.reason();
+                let reason = reason.unwrap_or("the server closed the connection");
+                unavailable(format!("{reason}{said}"))
             }
             answer => {
                 live.silent.store(0, Ordering::Relaxed);
@@ -266,14 +273,14 @@ impl Connection {
     async fn renew(
         self: Arc<Self>,
         mut state: OwnedMutexGuard<State>,
-    ) -> Result<(Arc<Live>, Vec<Tool>), String> {
+    ) -> Result<(Arc<Live>, Listing), String> {
         if let Some(live) = state.live.take() {
             if live.is_open()
-                && let Ok(Ok(tools)) = timeout(self.config.connect, live.list()).await
+                && let Ok(Ok(listing)) = timeout(self.config.connect, live.list()).await
             {
-                self.compare(&live, &tools);
+                self.compare(&live, &listing.tools);
                 state.live = Some(Arc::clone(&live));
-                return Ok((live, tools));
+                return Ok((live, listing));
             }
             // Calls that are under way may still be answered. Each of them ends at its deadline.
             tokio::spawn(async move {
@@ -297,14 +304,14 @@ impl Connection {
                 self.config.connect.as_millis()
             ))
         });
-        let (live, tools) = match made {
+        let (live, listing) = match made {
             Ok(made) => made,
             Err(reason) => return Err(format!("{reason}{}", self.said.quoted().await)),
         };
-        self.compare(&live, &tools);
+        self.compare(&live, &listing.tools);
         let live = Arc::new(live);
         state.live = Some(Arc::clone(&live));
-        Ok((live, tools))
+        Ok((live, listing))
     }
 
     /// Compares the tools with those of the beginning.
@@ -335,7 +342,7 @@ impl Connection {
         *live.gone() = gone;
     }
 
-    async fn make(&self, protocol: &mut Protocol) -> Result<(Live, Vec<Tool>), String> {
+    async fn make(&self, protocol: &mut Protocol) -> Result<(Live, Listing), String> {
         let live = match self.make_with(*protocol).await {
             // Some servers end at the first question of the newer revision.
             Err(_) if *protocol == Protocol::Auto => {
@@ -346,8 +353,11 @@ impl Connection {
             made => made?,
         };
         match live.list().await {
-            Ok(tools) => Ok((live, tools)),
-            Err(reason) => Err(format!("its tools cannot be listed: {reason}")),
+            Ok(listing) => Ok((live, listing)),
+            Err(reason) => {
+                let reason = live.ending.reason().unwrap_or(&reason);
+                Err(format!("its tools cannot be listed: {reason}"))
+            }
         }
     }
 
@@ -367,14 +377,17 @@ impl Connection {
         let handler = Handler {
             is_changed: Arc::clone(&is_changed),
         };
+        let ending = Ending::default();
         let (service, process) = match &self.way {
             Way::Process => {
-                let (process, pipes) = Process::start(&self.name, &self.config, &self.said)?;
+                let (process, pipes) =
+                    Process::start(&self.name, &self.config, &self.said, &ending)?;
                 let served = handler.serve_with_lifecycle(pipes, lifecycle).await;
-                (
-                    served.map_err(|error| not_connected(&error))?,
-                    Some(process),
-                )
+                let service = served.map_err(|error| match ending.reason() {
+                    Some(reason) => reason.to_owned(),
+                    None => not_connected(&error),
+                })?;
+                (service, Some(process))
             }
             Way::Web(web) => {
                 let served = handler
@@ -389,6 +402,7 @@ impl Connection {
             process: StdMutex::new(process),
             is_broken: AtomicBool::new(false),
             is_changed,
+            ending,
             silent: AtomicU32::new(0),
             gone: StdMutex::default(),
         })
@@ -413,22 +427,24 @@ impl ClientHandler for Handler {
     }
 }
 
-async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, String> {
-    let mut tools = Vec::new();
-    let mut page = None;
+async fn list(peer: &Peer<RoleClient>) -> Result<Listing, String> {
+    let mut listing = Listing::default();
+    let mut params = None;
     for _ in 0..MAX_PAGES {
-        let listed = peer
-            .list_tools(page)
-            .await
-            .map_err(|error| reason(&error))?;
-        tools.extend(listed.tools);
-        if tools.len() > MAX_TOOLS {
+        let request = ListToolsRequest {
+            params,
+            ..ListToolsRequest::default()
+        };
+        let request = ClientRequest::ListToolsRequest(request);
+        let page = peer.send_request(request).await;
+        let next = listing.add(page.map_err(|error| reason(&error))?)?;
+        if listing.len() > MAX_TOOLS {
             return Err(format!("it has more than {MAX_TOOLS} of them"));
         }
-        let Some(cursor) = listed.next_cursor else {
-            return Ok(tools);
+        let Some(cursor) = next else {
+            return Ok(listing);
         };
-        page = Some(PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        params = Some(PaginatedRequestParams::default().with_cursor(Some(cursor)));
     }
     Err(format!("the list has more than {MAX_PAGES} pages"))
 }

@@ -17,9 +17,12 @@
 //! | all servers of a process | `servers`: [`Servers`] |
 //! | one server: its tools, a call | `server` |
 //! | connecting, and connecting again | `connection` |
+//! | the tools that a server lists | `listing` |
 //! | the thread on which servers are asked | `background` |
 //! | a server that is a process | `process` |
+//! | the messages of a process, and what is none | `lines` |
 //! | a server that sends too many messages | `quiet` |
+//! | the reason why a connection was ended | `ending` |
 //! | a server behind a URL | `web` |
 //! | a server's definitions and answers, as those of a plugin | `convert` |
 //!
@@ -47,7 +50,10 @@ mod background;
 mod config;
 mod connection;
 mod convert;
+mod ending;
 mod error;
+mod lines;
+mod listing;
 mod mcp_servers;
 mod process;
 mod quiet;
@@ -59,4 +65,5 @@ mod web;
 pub use config::McpConfig;
 pub use error::McpError;
 pub use mcp_servers::add_mcp_servers;
+pub use process::end_processes;
 pub use servers::Servers;

@@ -5,13 +5,13 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rmcp::RoleClient;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
-use crate::config::{MAX_MESSAGE_BYTES, McpConfig};
+use crate::config::McpConfig;
+use crate::ending::Ending;
+use crate::lines::Lines;
 use crate::quiet::Quiet;
 use crate::variables::expand;
 
@@ -25,6 +25,34 @@ const KEPT_LINES: usize = 5;
 const LINE_BYTES: u64 = 1_000;
 /// Time that a process has to end, after its input was closed and again after it was asked to end.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// Time that processes have to end when the program exits at once.
+const LAST_GRACE: Duration = Duration::from_millis(200);
+
+/// The process groups of all servers that run. `None` when no more may start, because the program exits.
+static GROUPS: Mutex<Option<Vec<Pid>>> = Mutex::new(Some(Vec::new()));
+
+fn groups() -> MutexGuard<'static, Option<Vec<Pid>>> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the processes of all servers, and lets no more start: each is asked to end, and killed after a moment. Call it before
+/// the program exits without dropping [`Servers`](crate::Servers), such as in a handler of signals. Each server has a process
+/// group of its own, so the Ctrl-C of a terminal does not reach it.
+pub fn end_processes() {
+    let Some(running) = groups().take().filter(|running| !running.is_empty()) else {
+        return;
+    };
+    for signal in [Signal::TERM, Signal::KILL] {
+        for group in &running {
+            // There is an error if nobody is left in the group.
+            _ = kill_process_group(*group, signal);
+        }
+        if signal == Signal::TERM {
+            std::thread::sleep(LAST_GRACE);
+        }
+    }
+}
 
 /// A running process, alone in its process group. Dropping it kills the group.
 #[derive(Debug)]
@@ -56,14 +84,15 @@ impl LastLines {
 }
 
 /// The ends of a process's pipes.
-pub(crate) type Pipes = Quiet<AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>>;
+pub(crate) type Pipes = Quiet<Lines<ChildStdout, ChildStdin>>;
 
 impl Process {
-    /// Starts the program of a configuration.
+    /// Starts the program of a configuration. `ending` gets the reason if its messages end the connection.
     pub(crate) fn start(
         name: &str,
         config: &McpConfig,
         said: &LastLines,
+        ending: &Ending,
     ) -> Result<(Self, Pipes), String> {
         let program = config.command.as_deref().unwrap_or_default();
         let mut command = Command::new(program);
@@ -83,7 +112,11 @@ impl Process {
         if let Some(directory) = &config.directory {
             command.current_dir(directory);
         }
-        let mut child = command
+        let mut groups = groups();
+        let Some(running) = groups.as_mut() else {
+            return Err("no server is started, because the program exits".to_owned());
+        };
+        let child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -91,6 +124,11 @@ impl Process {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| format!("cannot start `{program}`: {error}"))?;
+        let group = child.id().and_then(|id| Pid::from_raw(id as i32));
+        running.extend(group);
+        drop(groups);
+        let mut process = Self { child, group };
+        let child = &mut process.child;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -98,11 +136,9 @@ impl Process {
         };
         said.lock().clear();
         tokio::spawn(listen(name.to_owned(), stderr, said.clone()));
-        let pipes = AsyncRwTransport::new_client(stdout, stdin)
-            .with_max_line_length(MAX_MESSAGE_BYTES as usize);
-        let pipes = Quiet::new(pipes);
-        let group = child.id().and_then(|id| Pid::from_raw(id as i32));
-        Ok((Self { child, group }, pipes))
+        let pipes = Lines::new(stdout, stdin, ending.clone());
+        let pipes = Quiet::new(pipes, ending.clone());
+        Ok((process, pipes))
     }
 
     /// Waits until the process has ended. Its input must be closed. A process that does not end is killed.
@@ -126,6 +162,9 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
+        if let Some(running) = groups().as_mut() {
+            running.retain(|group| Some(*group) != self.group);
+        }
     }
 }
 

@@ -7,6 +7,8 @@ use rmcp::model::{JsonRpcMessage, ServerNotification};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
+use crate::ending::Ending;
+
 /// Number of requests that a server may make within [`WINDOW`], such as pings. With more, the connection is closed.
 const MAX_REQUESTS: u32 = 100;
 const WINDOW: Duration = Duration::from_secs(10);
@@ -16,14 +18,17 @@ pub(crate) struct Quiet<T> {
     transport: T,
     window: Instant,
     requests: u32,
+    ending: Ending,
 }
 
 impl<T> Quiet<T> {
-    pub(crate) fn new(transport: T) -> Self {
+    /// `ending` gets the reason if there are too many.
+    pub(crate) fn new(transport: T, ending: Ending) -> Self {
         Self {
             transport,
             window: Instant::now(),
             requests: 0,
+            ending,
         }
     }
 
@@ -56,6 +61,10 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Quiet<T> {
                     tracing::warn!(
                         "an MCP server made too many requests; its connection is closed"
                     );
+                    let seconds = WINDOW.as_secs();
+                    self.ending.set(format!(
+                        "the server made more than {MAX_REQUESTS} requests of its own within {seconds} s"
+                    ));
                     return None;
                 }
                 JsonRpcMessage::Notification(told)

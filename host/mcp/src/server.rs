@@ -43,7 +43,16 @@ impl Server {
             key,
             reason,
         };
-        let mut listed: Vec<ToolDefinition> = introduction.tools.iter().map(definition).collect();
+        let listing = &introduction.listing;
+        for tool in &listing.unreadable {
+            let named = tool.name.as_ref().zip(config.tools.as_ref());
+            match named.map(|(name, wanted)| wanted.contains(name)) {
+                Some(true) => return Err(wrong("tools", tool.what())),
+                Some(false) => {}
+                None => warn(&format!("[mcp.{name}] {}", tool.what())),
+            }
+        }
+        let mut listed: Vec<ToolDefinition> = listing.tools.iter().map(definition).collect();
         check_names(&listed, &config.rename).map_err(|error| wrong("rename", error.to_string()))?;
         if let Some(wanted) = &config.tools {
             check_offered(&listed, wanted).map_err(|reason| wrong("tools", reason))?;

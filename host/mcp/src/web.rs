@@ -18,6 +18,7 @@ use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
     StreamableHttpPostResponse,
 };
+use serde::de::IgnoredAny;
 use sse_stream::{Sse, SseStream};
 use url::Url;
 
@@ -143,7 +144,13 @@ impl StreamableHttpClient for Web {
             200..=299 if is("text/event-stream") => {
                 let bytes =
                     stream::iter([Ok::<_, std::io::Error>(bytes::Bytes::from(response.body))]);
-                let events = SseStream::from_bytes_stream(bytes).boxed();
+                let events: Vec<_> = SseStream::from_bytes_stream(bytes).collect().await;
+                // The protocol's library skips a message that is not JSON, and its call would wait until its deadline.
+                for event in events.iter().flatten().filter(|event| is_message(event)) {
+                    let data = event.data.as_deref().unwrap_or_default();
+                    serde_json::from_str::<IgnoredAny>(data)?;
+                }
+                let events = stream::iter(events).boxed();
                 Ok(StreamableHttpPostResponse::Sse(events, session))
             }
             200..=299 if is("application/json") => Ok(StreamableHttpPostResponse::Json(
@@ -181,6 +188,13 @@ impl StreamableHttpClient for Web {
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
         Err(StreamableHttpError::ServerDoesNotSupportSse)
     }
+}
+
+/// True if an event carries a message. Others only keep the stream open, or tell its place.
+fn is_message(event: &Sse) -> bool {
+    let kind = event.event.as_deref().unwrap_or("message");
+    let data = event.data.as_deref().unwrap_or_default();
+    kind == "message" && !data.trim().is_empty()
 }
 
 /// The answer to a request that the server refused with an HTTP status. A server that does not know the newer revision

@@ -14,6 +14,7 @@ import time
 FOLDER = sys.argv[1]
 OBJECT = {"type": "object"}
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+GARBLED = '{"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": "'
 CHANGED = os.path.join(FOLDER, "changed")
 
 
@@ -25,7 +26,8 @@ def note(file, line):
 def tools():
     echo = OBJECT if os.path.exists(CHANGED) else TEXT
     repeatable = {"idempotentHint": True}
-    return [
+    malformed = [{"name": "shapeless"}, {"inputSchema": OBJECT}]
+    return (malformed if os.path.exists(os.path.join(FOLDER, "malformed")) else []) + [
         {"name": "echo", "description": "Says it again", "inputSchema": echo},
         {"name": "fail", "inputSchema": OBJECT},
         {"name": "picky", "inputSchema": OBJECT},
@@ -34,6 +36,9 @@ def tools():
         {"name": "die", "inputSchema": OBJECT},
         {"name": "die_twice", "inputSchema": OBJECT, "annotations": repeatable},
         {"name": "flood", "inputSchema": OBJECT},
+        {"name": "noise", "inputSchema": OBJECT},
+        {"name": "garble", "inputSchema": OBJECT},
+        {"name": "giant", "inputSchema": OBJECT},
         {"name": "large", "inputSchema": OBJECT},
         {"name": "lie", "inputSchema": OBJECT, "outputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}},
         {"name": "picture", "inputSchema": OBJECT},
@@ -64,6 +69,18 @@ def call(name, arguments, send):
         os._exit(3)
     if name == "flood":
         sys.stdout.write("x" * (20 << 20) + "\n")
+        return None
+    if name == "noise":
+        sys.stdout.write("loading ...\n{'a': 1}\n{\n" + json.dumps({"level": "error", "error": "x"}) + "\n")
+        return text("heard")
+    if name == "garble":
+        sys.stdout.write(GARBLED + "\n")
+        sys.stdout.flush()
+        return None
+    if name == "giant":
+        # Its line never ends.
+        sys.stdout.write(GARBLED + "x" * (20 << 20))
+        sys.stdout.flush()
         return None
     if name == "large":
         return text("x" * 5000)
@@ -146,6 +163,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 note("calls", name)
                 time.sleep(3)
                 return self.reply(200, {})
+            if name == "garble":
+                return self.reply(200, "event: message\ndata: " + GARBLED + "\n\n", kind="text/event-stream")
             if name == "die":
                 self.sessions.clear()
                 return self.reply(500, {"error": "down"})

@@ -124,7 +124,7 @@ async fn each_end_has_its_fault_and_a_server_that_dies_costs_its_own_calls() {
     let first = echo().await;
     assert_eq!(
         (end(&first), &*seen(&first)),
-        ((Ended::Ok, Fault::Model), "hello")
+        ((Ended::Ok, Fault::None), "hello")
     );
     assert_eq!(first.component.len(), 64);
 
@@ -170,7 +170,7 @@ async fn each_end_has_its_fault_and_a_server_that_dies_costs_its_own_calls() {
         LOST,
         "a server that asks without end loses its connection"
     );
-    assert_eq!(end(&echo().await), (Ended::Ok, Fault::Model));
+    assert_eq!(end(&echo().await), (Ended::Ok, Fault::None));
 
     let died = call(&tools, "die", json!({})).await;
     assert_eq!(end(&died), LOST);
@@ -182,7 +182,7 @@ async fn each_end_has_its_fault_and_a_server_that_dies_costs_its_own_calls() {
         1,
         "it might have had an effect"
     );
-    assert_eq!(end(&echo().await), (Ended::Ok, Fault::Model));
+    assert_eq!(end(&echo().await), (Ended::Ok, Fault::None));
     assert_eq!(bad.notes("started").len(), 3);
     let died = call(&tools, "die_twice", json!({})).await;
     assert_eq!(end(&died), LOST);
@@ -208,14 +208,14 @@ async fn a_server_that_hangs_or_floods_is_left_at_the_deadline_and_in_the_end_re
     assert!(began.elapsed() < Duration::from_secs(10));
     assert_eq!(
         end(&call(&tools, "echo", json!({"text": "x"})).await),
-        (Ended::Ok, Fault::Model)
+        (Ended::Ok, Fault::None)
     );
     for _ in 0..3 {
         call(&tools, "hang", json!({})).await;
     }
     assert_eq!(
         end(&call(&tools, "echo", json!({"text": "x"})).await),
-        (Ended::Ok, Fault::Model)
+        (Ended::Ok, Fault::None)
     );
     assert_eq!(
         bad.notes("started").len(),
@@ -223,6 +223,31 @@ async fn a_server_that_hangs_or_floods_is_left_at_the_deadline_and_in_the_end_re
         "after three silent calls the process is replaced"
     );
     assert!(!bad.notes("cancelled").is_empty(), "the server is told");
+}
+
+#[tokio::test]
+async fn a_broken_message_ends_its_connection_at_once_and_noise_does_not() {
+    let bad = Bad::process();
+    let tools = bad.tools("");
+    let began = Instant::now();
+    assert_eq!(seen(&call(&tools, "noise", json!({})).await), "heard");
+    assert_eq!(bad.notes("started").len(), 1);
+    for (tool, says) in [
+        ("garble", "the server sent a message that is not JSON"),
+        ("giant", "the server sent a message of more than 16 MiB"),
+    ] {
+        let broken = call(&tools, tool, json!({})).await;
+        assert_eq!(end(&broken), LOST);
+        let detail = broken.detail.unwrap();
+        assert!(detail.contains(says), "{detail}");
+        let echo = call(&tools, "echo", json!({"text": "x"})).await;
+        assert_eq!(end(&echo), (Ended::Ok, Fault::None));
+    }
+    assert_eq!(bad.notes("started").len(), 3, "the process is replaced");
+    assert!(
+        began.elapsed() < Duration::from_secs(30),
+        "no call waits for its deadline"
+    );
 }
 
 #[tokio::test]
@@ -285,6 +310,33 @@ fn tools_are_chosen_and_renamed_and_one_that_cannot_be_offered_is_left_out() {
         said.contains("`rename` is about a tool `nothing`"),
         "{said}"
     );
+}
+
+#[test]
+fn a_definition_that_cannot_be_read_costs_its_own_tool_and_no_other() {
+    for bad in [Bad::process(), Bad::web(&[])] {
+        std::fs::write(bad.folder.path().join("malformed"), "").unwrap();
+        let warnings = Mutex::new(Vec::new());
+        let warn = |text: &str| warnings.lock().unwrap().push(text.to_owned());
+        let servers = Servers::connect(&bad.config(""), &warn).unwrap();
+        assert!(manager(&servers).has("echo"));
+        let warned = warnings.lock().unwrap();
+        assert_eq!(
+            warned[0],
+            "[mcp.bad] its tool `shapeless` cannot be offered: its definition cannot be read: missing field `inputSchema`"
+        );
+        let says = "[mcp.bad] tool 2 of its list cannot be offered: ";
+        assert!(warned[1].starts_with(says), "{warned:?}");
+
+        // Only what the operator named must be there.
+        assert!(Servers::connect(&bad.config("tools = [\"echo\"]"), &|_| {}).is_ok());
+        let wanted = bad.config("tools = [\"echo\", \"shapeless\"]");
+        let said = Servers::connect(&wanted, &|_| {}).unwrap_err().to_string();
+        assert!(
+            said.starts_with("[mcp.bad] its tool `shapeless` cannot be offered: "),
+            "{said}"
+        );
+    }
 }
 
 #[test]
@@ -361,9 +413,11 @@ async fn a_service_behind_a_url_works_alike() {
     let first = echo().await;
     assert_eq!(
         (end(&first), &*seen(&first)),
-        ((Ended::Ok, Fault::Model), "hello")
+        ((Ended::Ok, Fault::None), "hello")
     );
     assert_eq!(end(&call(&tools, "broken", json!({})).await), BY_SERVER);
+    let garbled = call(&tools, "garble", json!({})).await;
+    assert_eq!(end(&garbled), LOST);
     assert_eq!(end(&call(&tools, "hang", json!({})).await), LATE);
     assert_eq!(seen(&echo().await), "hello");
     // The service forgets its sessions, as one does that is started again.

@@ -57,6 +57,13 @@ impl Source for Endpoint {
                         let what = format!("the model refused the question (status {status})");
                         SourceError::Question(what)
                     }
+                    // The same refusal, as a service says it whose filter reads answers, too.
+                    EndpointError::Filtered { .. } => {
+                        tracing::warn!(%error, "a model refused a question");
+                        let what =
+                            "the model refused the question (a content filter removed the answer)";
+                        SourceError::Question(what.to_owned())
+                    }
                     error => SourceError::Unavailable(error.to_string()),
                 }
             })

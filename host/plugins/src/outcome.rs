@@ -65,7 +65,7 @@ impl CallEnd {
     pub fn by_cache(observation: Observation) -> Self {
         Self {
             ended: Ended::Ok,
-            fault: Fault::Model,
+            fault: Fault::None,
             observation: Some(observation),
             detail: None,
         }
@@ -119,7 +119,7 @@ impl CallEnd {
                 } else {
                     Ended::Ok
                 },
-                fault: Fault::Model,
+                fault: Fault::of_answer(observation.failed),
                 observation: Some(observation),
                 detail: None,
             },
@@ -464,7 +464,7 @@ mod tests {
             extra: vec![],
         };
         let end = CallEnd::from_result(Ok(result("20", false)), 1_024);
-        assert_eq!((end.ended, end.fault), (Ended::Ok, Fault::Model));
+        assert_eq!((end.ended, end.fault), (Ended::Ok, Fault::None));
         assert_eq!(
             end.observation.unwrap().content,
             [Content::Text("20".into())]

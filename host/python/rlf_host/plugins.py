@@ -63,8 +63,8 @@ class ToolResult:
     Attributes:
         ended: `ok`, `failed`, `invalid-arguments`, `timeout`, `memory-limit`, `output-limit`, `trap`, `exited`, `denied`,
             `unavailable` or `cancelled`.
-        fault: Who caused the end: `model`, `plugin`, `infrastructure` or `nobody`. After an infrastructure failure the
-            trajectory must be left out, never scored 0.
+        fault: Who caused the end: `none` if the call ended well, otherwise `model`, `plugin`, `infrastructure` or `nobody`. After
+            an infrastructure failure the trajectory must be left out, never scored 0.
         text: What the model reads; None after an infrastructure failure.
         content: The parts of that text, as the host keeps them: `{"text": ..}`, `{"structured": ..}`, `{"image": ..}`.
         metrics: Numbers for logs.

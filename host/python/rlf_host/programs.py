@@ -91,8 +91,8 @@ class ProgramResult:
 
     Attributes:
         ended: `ok`, `failed`, `timeout`, `memory-limit`, `output-limit`, `trap`, `denied` or `unavailable`.
-        fault: Who caused the end: `model`, or `infrastructure`. A program that the infrastructure stopped says nothing
-            about the model: leave it out, never score it 0.
+        fault: Who caused the end: `none` if it ended well, otherwise `model` or `infrastructure`. A program that the infrastructure
+            stopped says nothing about the model: leave it out, never score it 0.
         exit_code: The exit code that a process would have, 0 to 255; None if the program was stopped.
         exception: The exception that ended it, if one did.
         stopped: The reason why it was stopped, if it was.

@@ -118,7 +118,7 @@ pub(crate) fn cell(py: Python<'_>, report: &CellReport) -> PyResult<Py<PyAny>> {
     let fault = if is_infrastructure {
         Fault::Infrastructure
     } else {
-        Fault::Model
+        Fault::of_answer(ended != "ok")
     };
     fields.set_item("fault", to_name(fault))?;
     set_outcome(&fields, report.outcome.as_ref(), report.stopped.as_ref())?;

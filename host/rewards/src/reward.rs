@@ -339,7 +339,7 @@ impl RewardPlugin {
                 Ok(Ok(scores)) => {
                     let answer = check_scores(scores, request.events());
                     break match answer {
-                        Ok(scores) => (Ok(scores), Ended::Ok, Fault::Model),
+                        Ok(scores) => (Ok(scores), Ended::Ok, Fault::None),
                         Err(error) => (Err(error), Ended::Failed, Fault::Plugin),
                     };
                 }

@@ -83,7 +83,7 @@ fn trajectory(id: &str, excluded: Option<&str>) -> Trajectory {
         call_id: call.call_id.clone(),
         name: "calculate".into(),
         ended: Ended::Ok,
-        fault: Fault::Model,
+        fault: Fault::None,
         observation: Some(Observation::text("4", false)),
         step_reward: Some(0.5),
         state: None,

@@ -40,7 +40,8 @@ pub(crate) struct ToolOutcome {
     /// `ok`, `failed`, `invalid-arguments`, `timeout`, `memory-limit`, `output-limit`, `trap`, `exited`,
     /// `denied`, `unavailable` or `cancelled`.
     pub(crate) ended: String,
-    /// The party that caused the end: `model`, `plugin`, `infrastructure` (never to be scored 0) or `nobody`.
+    /// The party that caused the end: `model`, `plugin`, `infrastructure` (never to be scored 0) or `nobody` (given up); `none` if
+    /// it ended well.
     pub(crate) fault: Value,
     /// The observation for the model: `content`, `failed`. Null after an infrastructure failure.
     pub(crate) observation: Option<Value>,

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rlf_tests::{Client, Experiment, Host, Service, without_times};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// A client with a session, in the older revision of the protocol.
@@ -303,6 +304,42 @@ fn the_tools_of_a_server_are_listed_and_called_from_the_command_line() {
         &json!({"arguments": {"expression": "1+1"}}),
     );
     assert_eq!(answer["observation"]["content"], json!([{"text": "2"}]));
+}
+
+#[test]
+fn a_command_that_is_told_to_end_ends_the_servers_that_it_started() {
+    let host = Host::new();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let pids = folder.path().join("pids");
+    // Two processes. Neither says a word, nor ends when its input is closed.
+    let script = format!(
+        "sleep 1000 & echo $! $$ > {0}.new; mv {0}.new {0}; exec sleep 1000",
+        pids.display()
+    );
+    let config = folder.path().join("config.toml");
+    let text = format!("[mcp.mute]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\n");
+    fs::write(&config, text).expect("can be written");
+    let config = config.to_str().expect("a plain name");
+    let mut running = host.start(["mcp", "list", "--config", config]);
+    let until = Instant::now() + Duration::from_mins(1);
+    while !pids.exists() {
+        assert!(Instant::now() < until, "the server does not start");
+        thread::sleep(Duration::from_millis(10));
+    }
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait().code(), Some(130));
+    let pids = fs::read_to_string(pids).expect("is there");
+    for pid in pids.split_whitespace() {
+        let is_gone = || {
+            let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
+            stat.map_or(true, |stat| stat.contains(") Z "))
+        };
+        // Whoever was killed takes a moment to be gone.
+        while !is_gone() {
+            assert!(Instant::now() < until, "{pid} lives");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
 }
 
 /// The numbers of a run, without times.

@@ -236,6 +236,17 @@ fn a_failing_endpoint_takes_out_what_it_fails_and_nothing_else() {
 }
 
 #[test]
+fn an_answer_that_a_content_filter_removed_excludes_its_trajectory_and_scores_nothing() {
+    let filtered = ChatEndpoint::start(|_| {
+        let message = json!({"role": "assistant", "content": ""});
+        let choice = json!({"index": 0, "message": message, "finish_reason": "content_filter"});
+        Reply::is(json!({"choices": [choice]}).to_string())
+    });
+    measure(&lookups(), &filtered, &[])
+        .refused_with(&["no trajectory could be graded", "content filter"]);
+}
+
+#[test]
 fn what_every_question_would_meet_ends_the_measurement_and_the_key_is_not_shown() {
     let experiment = lookups();
     let refusing = ChatEndpoint::start(|_| Reply::Fails(401));

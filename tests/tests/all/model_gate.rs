@@ -206,6 +206,26 @@ fn a_question_that_the_model_refuses_is_the_callers_doing() {
 }
 
 #[test]
+fn an_answer_that_a_content_filter_removed_is_refused_and_no_empty_text() {
+    let message = json!({"role": "assistant", "content": ""});
+    let choice = json!({"index": 0, "message": message, "finish_reason": "content_filter"});
+    let body = json!({"choices": [choice]}).to_string();
+    let endpoint = ChatEndpoint::start(move |_| Reply::is(body.clone()));
+    let ended = call(
+        "asker",
+        "ask",
+        &json!({"questions": ["?"]}),
+        endpoint.url(),
+        "",
+    );
+    let answers = seen(ended.succeeded());
+    assert_eq!(
+        answers[0]["refused"],
+        "the model refused the question (a content filter removed the answer)"
+    );
+}
+
+#[test]
 fn mistakes_in_the_configuration_are_named() {
     let host = Host::with_test_plugins();
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -24,7 +24,7 @@ fn a_tool_is_called_and_how_it_ended_is_data() {
     let outcome = call(json!({"expression": "(2+3)*4"}));
     assert_eq!(
         (&outcome["ended"], &outcome["fault"]),
-        (&json!("ok"), &json!("model"))
+        (&json!("ok"), &json!("none"))
     );
     assert_eq!(
         outcome["observation"],

@@ -253,7 +253,7 @@ async fn ok_and_failed_are_shown_and_graded() {
     let host = plan().open();
     let calls = [("answers", json!({"n": 7})), ("fails", json!({"n": 8}))];
     let played = host.beside_a_neighbour(play(&host, "fair", &calls)).await;
-    played.assert_shown_and_graded(0, Ended::Ok, Fault::Model, r#"{"n":7}"#);
+    played.assert_shown_and_graded(0, Ended::Ok, Fault::None, r#"{"n":7}"#);
     played.assert_shown_and_graded(1, Ended::Failed, Fault::Model, r#"{"n":8}"#);
 }
 
@@ -361,8 +361,8 @@ async fn unavailable_is_tried_once_more_where_that_is_harmless_and_then_excludes
     let played = host.beside_a_neighbour(play(&host, "fair", &calls)).await;
     played.assert_excluded(0, Ended::Unavailable);
     played.assert_excluded(1, Ended::Unavailable);
-    played.assert_shown_and_graded(2, Ended::Ok, Fault::Model, r#"{"n":1}"#);
-    played.assert_shown_and_graded(3, Ended::Ok, Fault::Model, "{}");
+    played.assert_shown_and_graded(2, Ended::Ok, Fault::None, r#"{"n":1}"#);
+    played.assert_shown_and_graded(3, Ended::Ok, Fault::None, "{}");
     let counts = host.tools.counts();
     let retried = ["unavailable", "out_once", "recovers"].map(|tool| counts[tool].retried);
     assert_eq!(retried, [1, 0, 1]);

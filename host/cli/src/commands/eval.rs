@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::advice::with_options;
 use crate::arguments::{Eval, MeasuredModel};
 use crate::display::{interval, name_width, percent, printable};
+use crate::interrupt;
 use crate::plugins::sources;
 use crate::progress::Progress;
 use crate::warning::warn;
@@ -25,6 +26,7 @@ use crate::warning::warn;
 const MIN_TASKS: usize = 5;
 
 pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
+    interrupt::exit_with_servers()?;
     if options.measured.endpoint.is_some() {
         return measure(options);
     }

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::plugin::call;
 use super::signature::signature;
 use crate::arguments::{Mcp, McpCommand};
+use crate::interrupt;
 use crate::operator::Operator;
 
 pub(crate) fn run(options: &Mcp) -> anyhow::Result<ExitCode> {
@@ -20,6 +21,7 @@ pub(crate) fn run(options: &Mcp) -> anyhow::Result<ExitCode> {
         bail!("name the configuration that has the servers: --config FILE, with tables [mcp.NAME]");
     };
     let operator = Operator::load(Some(file))?;
+    interrupt::exit_with_servers()?;
     match &options.command {
         McpCommand::List => {
             let tools = operator.servers_alone()?;

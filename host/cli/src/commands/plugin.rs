@@ -33,6 +33,7 @@ use serde_json::json;
 
 use self::live::Live;
 use crate::arguments::{self, PluginBindings, PluginCommand};
+use crate::interrupt;
 use crate::operator::{Operator, PluginSettings};
 use crate::plugins::{loading, sources};
 use crate::progress::Progress;
@@ -56,6 +57,9 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             .as_deref()
             .context("name the configuration to write the grant into: --config FILE")?;
         return grant::run(file, plugin, &identify(plugin)?, gates, options.json);
+    }
+    if !operator.mcp.is_empty() {
+        interrupt::exit_with_servers()?;
     }
     let arguments = match command {
         PluginCommand::Call { arguments, .. } => Some(call::arguments(arguments)?),

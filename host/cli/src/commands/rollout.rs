@@ -11,10 +11,12 @@ use serde_json::json;
 use crate::advice::with_options;
 use crate::arguments::Rollout;
 use crate::display;
+use crate::interrupt;
 use crate::plugins::sources;
 use crate::progress::Progress;
 
 pub(crate) fn run(options: &Rollout) -> anyhow::Result<ExitCode> {
+    interrupt::exit_with_servers()?;
     let plugins = sources(&options.plugins.plugins);
     let saved =
         SavedRun::open(&options.run, &plugins, None, &Progress::new()).map_err(with_options)?;

@@ -212,6 +212,7 @@ fn asked_to_stop() -> anyhow::Result<Arc<Notify>> {
     ctrlc::set_handler(move || {
         if std::mem::replace(&mut again, true) {
             eprintln!("stopped at once");
+            rlf_mcp::end_processes();
             std::process::exit(INTERRUPTED);
         }
         // `notify_one` is remembered until somebody waits.

@@ -105,6 +105,25 @@ async fn an_answer_without_text_is_empty_and_says_whether_it_was_cut_short() {
 }
 
 #[tokio::test]
+async fn an_answer_that_a_content_filter_removed_is_a_refusal_and_not_an_empty_answer() {
+    for content in ["null", "\"\"", "\" \\n\""] {
+        let body = format!(
+            r#"{{"choices": [{{"message": {{"content": {content}}}, "finish_reason": "content_filter"}}]}}"#
+        );
+        let (answer, asked) = ask(vec![Answer::body(&body)]).await;
+        assert_eq!(asked, 1);
+        let error = answer.unwrap_err();
+        assert!(matches!(error, EndpointError::Filtered { .. }), "{error}");
+        assert!(!error.meets_every_question());
+    }
+    // What the filter left is an answer.
+    let body =
+        r#"{"choices": [{"message": {"content": "Well,"}, "finish_reason": "content_filter"}]}"#;
+    let (answer, _) = ask(vec![Answer::body(body)]).await;
+    assert_eq!(answer.expect("a completion"), "Well,");
+}
+
+#[tokio::test]
 async fn an_answer_without_an_end_is_not_read_to_it() {
     let (answer, _) = ask(vec![Answer::Flood]).await;
     let error = answer.unwrap_err();

@@ -44,6 +44,10 @@ impl Model for Endpoint {
         messages: &[ChatMessage],
         seed: u64,
     ) -> Result<Completion, EndpointError> {
-        self.complete(messages, Some(seed)).await
+        match self.complete(messages, Some(seed)).await {
+            // An answer that cannot be used: it costs its own question and not the whole stage.
+            Err(EndpointError::Filtered { .. }) => Ok(Completion::default()),
+            answer => answer,
+        }
     }
 }
