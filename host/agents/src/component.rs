@@ -268,7 +268,9 @@ impl TrajectoryCalls {
             let why = format!("the arguments of `{name}` are not an object");
             return Err(Refused::by_agent(why));
         }
-        Ok(self.trajectory.place_call(name.clone(), arguments.clone())?)
+        Ok(self
+            .trajectory
+            .place_call(name.clone(), arguments.clone())?)
     }
 
     /// Gives a call its place in the trajectory, and behind the call that was announced before it.

@@ -215,10 +215,7 @@ mod tests {
                 command(|config| config.token_env = Some("A".into())),
                 "token_env",
             ),
-            (
-                command(|config| config.plugin = Some("a".into())),
-                "plugin",
-            ),
+            (command(|config| config.plugin = Some("a".into())), "plugin"),
             (
                 plugin(|config| config.listen = "[::1]:1".parse().ok()),
                 "plugin",

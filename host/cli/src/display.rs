@@ -270,7 +270,10 @@ mod tests {
     fn of_a_long_reference_the_beginning_is_shown() {
         assert_eq!(beginning("{\"answer\":5}"), "{\"answer\":5}");
         let shown = beginning(&"ä".repeat(1_000));
-        assert_eq!(shown, format!("{} [... 1600 bytes left out]", "ä".repeat(200)));
+        assert_eq!(
+            shown,
+            format!("{} [... 1600 bytes left out]", "ä".repeat(200))
+        );
     }
 
     #[test]

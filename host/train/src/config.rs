@@ -4,7 +4,8 @@ use rlf_policy::PassOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::advantage::{
-    AdvantageEstimator, DrGrpo, Grpo, MtGrpo, ReMax, ReinforcePlusPlus, ReinforcePlusPlusBaseline, Rloo,
+    AdvantageEstimator, DrGrpo, Grpo, MtGrpo, ReMax, ReinforcePlusPlus, ReinforcePlusPlusBaseline,
+    Rloo,
 };
 use crate::curriculum::CurriculumConfig;
 use crate::loss::{Aggregation, ClippedPolicy, Ratio};

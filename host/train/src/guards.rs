@@ -96,12 +96,23 @@ impl GuardsConfig {
         row: &mut InARow,
     ) -> Result<(), TrainError> {
         let entropy = batch.sampled_entropy();
-        row.low = if entropy < self.min_entropy { row.low + 1 } else { 0 };
+        row.low = if entropy < self.min_entropy {
+            row.low + 1
+        } else {
+            0
+        };
         if row.low >= LOW_STEPS {
             let limit = self.min_entropy;
-            return Err(TrainError::LowEntropy { step, entropy, limit });
+            return Err(TrainError::LowEntropy {
+                step,
+                entropy,
+                limit,
+            });
         }
-        let is_idle = advantages.iter().flatten().all(|advantage| *advantage == 0.0);
+        let is_idle = advantages
+            .iter()
+            .flatten()
+            .all(|advantage| *advantage == 0.0);
         row.idle = if is_idle { row.idle + 1 } else { 0 };
         if self.max_idle_steps > 0 && row.idle >= self.max_idle_steps {
             let idle = row.idle;
@@ -115,7 +126,10 @@ impl Batch {
     /// The mean of -log p over all tokens that the policy sampled, in nats: an unbiased estimate of its entropy per token.
     /// Not a number if it sampled none.
     pub(crate) fn sampled_entropy(&self) -> f64 {
-        mean(self.model_tokens().map(|(log_prob, _)| -f64::from(log_prob)))
+        mean(
+            self.model_tokens()
+                .map(|(log_prob, _)| -f64::from(log_prob)),
+        )
     }
 
     /// The mean of log p - log p_ref over all tokens that the policy sampled, in nats: the estimator k1 of the KL to the
@@ -177,9 +191,18 @@ mod tests {
             ..GuardsConfig::default()
         };
         assert!(guards(0.5).refuse_excluded(3, &lost).is_ok());
-        let said = guards(0.4).refuse_excluded(3, &lost).unwrap_err().to_string();
-        assert!(said.contains("step 3 lost 2 of its 4 trajectories"), "{said}");
-        assert!(said.contains("rl.guards.max_excluded_share = 0.4"), "{said}");
+        let said = guards(0.4)
+            .refuse_excluded(3, &lost)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            said.contains("step 3 lost 2 of its 4 trajectories"),
+            "{said}"
+        );
+        assert!(
+            said.contains("rl.guards.max_excluded_share = 0.4"),
+            "{said}"
+        );
         assert!(said.contains("2 x no judge"), "{said}");
     }
 
@@ -213,14 +236,25 @@ mod tests {
         };
         let mut row = InARow::default();
         for (step, advantages) in [&none, &none, &some, &none, &none].into_iter().enumerate() {
-            guards.refuse_row(step as u64, &batch, advantages, &mut row).unwrap();
+            guards
+                .refuse_row(step as u64, &batch, advantages, &mut row)
+                .unwrap();
         }
         assert_eq!(row, InARow { low: 5, idle: 2 });
-        let said = guards.refuse_row(5, &batch, &none, &mut row).unwrap_err().to_string();
+        let said = guards
+            .refuse_row(5, &batch, &none, &mut row)
+            .unwrap_err()
+            .to_string();
         assert!(said.contains("step 5 is number 3 in a row"), "{said}");
 
-        let mut row = InARow { low: LOW_STEPS - 1, idle: 0 };
-        let said = guards.refuse_row(9, &batch, &some, &mut row).unwrap_err().to_string();
+        let mut row = InARow {
+            low: LOW_STEPS - 1,
+            idle: 0,
+        };
+        let said = guards
+            .refuse_row(9, &batch, &some, &mut row)
+            .unwrap_err()
+            .to_string();
         assert!(said.contains("rl.guards.min_entropy"), "{said}");
         let off = GuardsConfig {
             max_idle_steps: 0,

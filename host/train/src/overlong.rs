@@ -67,8 +67,19 @@ mod tests {
     #[test]
     fn the_punishment_is_that_of_the_paper() {
         // ((100 - 20) - n) / 20 in between.
-        for (tokens, expected) in [(0, 0.0), (80, 0.0), (85, -0.25), (99, -0.95), (100, -1.0), (101, -1.0), (900, -1.0)] {
-            assert!((OVERLONG.punishment(tokens) - expected).abs() < 1e-12, "{tokens}");
+        for (tokens, expected) in [
+            (0, 0.0),
+            (80, 0.0),
+            (85, -0.25),
+            (99, -0.95),
+            (100, -1.0),
+            (101, -1.0),
+            (900, -1.0),
+        ] {
+            assert!(
+                (OVERLONG.punishment(tokens) - expected).abs() < 1e-12,
+                "{tokens}"
+            );
         }
     }
 
@@ -83,7 +94,11 @@ mod tests {
             buffer: 4,
         };
         assert_eq!(overlong.punish(&mut batch), -0.5);
-        let rewards: Vec<f64> = batch.samples.iter().map(crate::advantage::Sample::total_reward).collect();
+        let rewards: Vec<f64> = batch
+            .samples
+            .iter()
+            .map(crate::advantage::Sample::total_reward)
+            .collect();
         assert_eq!(rewards, [0.75, 0.25]);
     }
 

@@ -63,15 +63,8 @@ pub fn train<'a>(
             patience: config.patience,
         };
         if state.unobserved {
-            let ended = phase_loop::after_step(
-                observer,
-                None,
-                course,
-                &mut state,
-                run,
-                model,
-                &optimizer,
-            );
+            let ended =
+                phase_loop::after_step(observer, None, course, &mut state, run, model, &optimizer);
             if let Some(end) = ended.await? {
                 return Ok(end);
             }

@@ -345,7 +345,10 @@ fn run_as(
         let resumed = RunDirectory::resume(folder, &spec, keep.clone(), false).unwrap();
         (resumed.run, resumed.checkpoint)
     } else {
-        (RunDirectory::create(folder, &spec, keep.clone()).unwrap(), None)
+        (
+            RunDirectory::create(folder, &spec, keep.clone()).unwrap(),
+            None,
+        )
     };
     let mut model = match &checkpoint {
         Some(checkpoint) => Model::load(&checkpoint.path, &Device::Cpu).unwrap(),
@@ -370,17 +373,9 @@ fn run_as(
         if end == PhaseEnd::Interrupted {
             return Ok(end);
         }
-        rl::train(
-            rl,
-            SEED,
-            &mut model,
-            rollouts,
-            &mut run,
-            resumed,
-            observer,
-        )
-        .await
-        .map_err(|e| e.to_string())
+        rl::train(rl, SEED, &mut model, rollouts, &mut run, resumed, observer)
+            .await
+            .map_err(|e| e.to_string())
     })
 }
 
@@ -987,7 +982,16 @@ fn validated(
         keep_best: true,
         ..KEEP
     };
-    let mut go = |resume| run_as(folder.path(), resume, &mut play(), &mut observer, &rl, &keep);
+    let mut go = |resume| {
+        run_as(
+            folder.path(),
+            resume,
+            &mut play(),
+            &mut observer,
+            &rl,
+            &keep,
+        )
+    };
     if killed_after.is_some() {
         go(false).unwrap_err();
     }

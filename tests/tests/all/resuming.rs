@@ -50,7 +50,12 @@ fn tasks_that_teach_nothing_are_replaced_by_the_next_ones_in_a_resumed_run_too()
         let records = files.filter(|(name, _)| name.starts_with("rl-"));
         let mut tasks: Vec<String> = records
             .flat_map(|(_, records)| records)
-            .map(|record| record["task"].as_str().expect("it names its task").to_owned())
+            .map(|record| {
+                record["task"]
+                    .as_str()
+                    .expect("it names its task")
+                    .to_owned()
+            })
             .collect();
         tasks.dedup();
         tasks

@@ -276,7 +276,10 @@ fn remax_compares_a_trajectory_alone_with_a_greedy_one() {
         .with("rl.group_size", 1)
         .with("eval.every", 0);
     for line in alone.train("run", &[]).steps("rl") {
-        assert_eq!(line["trajectories"], 2, "the greedy ones do not train: {line}");
+        assert_eq!(
+            line["trajectories"], 2,
+            "the greedy ones do not train: {line}"
+        );
         let (reward, baseline) = (&line["reward"], &line["baseline"]);
         assert!(reward.is_f64() && baseline.is_f64(), "{line}");
     }

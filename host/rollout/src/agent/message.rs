@@ -55,8 +55,7 @@ fn is_same_call(known: &ToolCall, other: &ToolCall) -> bool {
 pub(super) fn is_same_json(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {
-            one == other
-                || ((one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64())
+            one == other || ((one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64())
         }
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len()

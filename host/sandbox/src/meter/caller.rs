@@ -79,7 +79,8 @@ impl Caller {
             return Err(Stopped::by_limit(Ending::Denied, reason, limit));
         }
         self.memory.take(wanted, deadline).await.ok_or_else(|| {
-            let limit = LimitReached::new("nested_memory_bytes", most, self.memory.in_use() + wanted);
+            let limit =
+                LimitReached::new("nested_memory_bytes", most, self.memory.in_use() + wanted);
             let reason = format!("other calls of its caller held the memory for calls ({limit})");
             Stopped::by_limit(Ending::Unavailable, reason, limit)
         })
@@ -89,7 +90,10 @@ impl Caller {
     pub fn charge_files(&self, bytes: u64) -> Result<(), Stopped> {
         let mut charged = Some(&self.files);
         while let Some(files) = charged {
-            let sum = files.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+            let sum = files
+                .bytes
+                .fetch_add(bytes, Ordering::Relaxed)
+                .saturating_add(bytes);
             if sum > files.most {
                 return Err(Stopped::limited("nested_file_bytes", files.most, sum));
             }
@@ -141,9 +145,16 @@ mod tests {
         let inner = call(Some(outer.clone()), 60);
         assert_eq!(inner.charge_files(60), Ok(()));
         let limit = inner.charge_files(1).unwrap_err().limit.unwrap();
-        assert_eq!((limit.name.as_str(), limit.value, limit.used), ("nested_file_bytes", 60, 61));
+        assert_eq!(
+            (limit.name.as_str(), limit.value, limit.used),
+            ("nested_file_bytes", 60, 61)
+        );
         assert_eq!(outer.charge_files(40), Ok(()));
-        let limit = call(Some(outer), 60).charge_files(1).unwrap_err().limit.unwrap();
+        let limit = call(Some(outer), 60)
+            .charge_files(1)
+            .unwrap_err()
+            .limit
+            .unwrap();
         assert_eq!((limit.value, limit.used), (100, 101));
     }
 }

@@ -49,7 +49,11 @@ mod tests {
         let sample = |group, reward, baseline| {
             Sample::single_turn(group, 2, reward).with_baseline(Some(baseline))
         };
-        let batch = [sample(0, 1.0, 0.25), sample(0, 0.0, 0.25), sample(1, 0.5, 0.5)];
+        let batch = [
+            sample(0, 1.0, 0.25),
+            sample(0, 0.0, 0.25),
+            sample(1, 0.5, 0.5),
+        ];
         let wanted = [[0.75, 0.75], [-0.25, -0.25], [0.0, 0.0]];
         assert_eq!(ReMax.advantages(&batch), wanted.map(Vec::from));
     }

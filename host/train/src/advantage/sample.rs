@@ -320,7 +320,8 @@ impl Sample {
         bare.turn_rewards.clone_from(&self.turn_rewards);
         bare.log_probs = keep(&self.log_probs);
         bare.reference_log_probs = self.reference_log_probs.as_deref().map(keep);
-        bare.with_excluded(self.excluded)
+        bare.with_baseline(self.baseline)
+            .with_excluded(self.excluded)
     }
 }
 

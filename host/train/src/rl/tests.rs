@@ -54,7 +54,10 @@ fn batch() -> Batch {
     let mut batch = Batch::new(&groups, 2).unwrap();
     for sample in &mut batch.samples {
         let reference = sample.log_probs().iter().map(|p| p * 0.9 - 0.05).collect();
-        *sample = sample.clone().with_reference_log_probs(reference);
+        *sample = sample
+            .clone()
+            .with_reference_log_probs(reference)
+            .with_baseline(Some(0.4));
     }
     batch
 }
