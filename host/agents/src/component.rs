@@ -26,7 +26,7 @@ use rlf_tools::POLICY;
 use rlf_tools::tool_manager::{CalledFrom, ToolManager};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::agents::AgentsError;
 use crate::body;
@@ -47,6 +47,8 @@ pub struct ComponentAgent {
     tool: LoadedTool,
     /// The temperature at which training samples.
     temperature: f32,
+    /// Places for trajectories. A call that leads one holds an instance all the time, and rewards need instances, too.
+    places: Semaphore,
 }
 
 impl ComponentAgent {
@@ -95,6 +97,7 @@ impl ComponentAgent {
             tools: tools.clone(),
             tool: tool.clone(),
             temperature,
+            places: Semaphore::new(config.max_processes),
         })
     }
 }
@@ -133,6 +136,8 @@ impl Agent for ComponentAgent {
             tools: Mutex::new(tools),
             announced: Mutex::default(),
         });
+        // The semaphore is never closed.
+        let _place = self.places.acquire().await;
         end(self.tools.lead(call, &context, &means).await)
     }
 }

@@ -26,7 +26,7 @@ pub struct AgentConfig {
     /// The directory in which the process starts. Default: that in which rlf-host was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// Number of processes that may run at once. Further trajectories wait. Default 8.
+    /// Number of processes, or of calls of the plugin, that may run at once. Further trajectories wait. Default 8.
     pub max_processes: usize,
     /// The plugin whose only tool leads trajectories, in the sandbox. Excludes `command` and `listen`.
     #[serde(skip_serializing_if = "Option::is_none")]

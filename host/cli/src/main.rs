@@ -102,6 +102,7 @@ fn main() -> ExitCode {
             };
         }
     };
+    interrupt::let_signals_end();
     let outcome = outcome.and_then(|code| match output::first_unwritten() {
         None => Ok(code),
         Some(error) => bail!("not all output could be written: {error}"),

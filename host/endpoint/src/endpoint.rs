@@ -27,6 +27,9 @@ pub struct Sampling {
     pub seed: Option<u64>,
 }
 
+/// Shortest wait that is worth a line in the log.
+const LONG_WAIT: Duration = Duration::from_secs(1);
+
 /// An endpoint for questions. Cheap to clone; clones share the count of `max_concurrent`.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -206,7 +209,7 @@ impl Inner {
             }
             let wait = backoff::wait(self.config.backoff, attempts, asked, draw);
             let wait_ms = wait.as_millis();
-            if self.last_warning.is_due(Instant::now()) {
+            if wait >= LONG_WAIT && self.last_warning.is_due(Instant::now()) {
                 tracing::warn!(
                     model = self.config.model,
                     wait_ms,

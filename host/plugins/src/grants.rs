@@ -27,7 +27,8 @@ use std::path::{Path, PathBuf};
 
 use rlf_http::HttpRules;
 use rlf_sandbox::{Limits, ScratchFiles};
-use serde::{Deserialize, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::manifest::{GateName, PluginManifest};
@@ -80,6 +81,7 @@ pub struct PluginGrants {
     pub programs: ProgramGrants,
     /// The limits of one call. Every field has a default. For an interpreter, `programs` limits programs, and this
     /// limits everything else.
+    #[serde(serialize_with = "as_older_versions_wrote_them")]
     pub limits: Limits,
     /// Number of calls of one tool that may run at once. Further calls wait, within their deadline. Default:
     /// `tools.max_concurrency`.
@@ -213,6 +215,24 @@ impl PluginGrants {
     }
 }
 
+/// Writes limits without the keys that are newer than some runs, where they have their defaults: otherwise the configuration of
+/// such a run would count as changed.
+fn as_older_versions_wrote_them<S: Serializer>(
+    limits: &Limits,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let table = |limits: &Limits| serde_json::to_value(limits).map_err(S::Error::custom);
+    let (mut written, default) = (table(limits)?, table(&Limits::default())?);
+    if let Some(written) = written.as_object_mut() {
+        for key in ["nested_bytes", "nested_file_bytes"] {
+            if written.get(key) == default.get(key) {
+                written.remove(key);
+            }
+        }
+    }
+    written.serialize(serializer)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -332,5 +352,15 @@ search = "find"
         assert!(pinned.trusts(&"ab".repeat(32)));
         assert!(!pinned.trusts(&"cd".repeat(32)));
         assert!(grants("").trusts("anything"));
+    }
+
+    #[test]
+    fn limits_that_are_newer_than_some_runs_are_written_only_if_they_were_changed() {
+        let written = |text: &str| toml::to_string(&grants(text)).unwrap();
+        assert!(!written("").contains("nested_bytes"));
+        assert!(written("").contains("nested_calls = 64"));
+        let changed = written("limits.nested_bytes = 1_000");
+        assert!(changed.contains("nested_bytes = 1000"), "{changed}");
+        assert!(!changed.contains("nested_file_bytes"), "{changed}");
     }
 }

@@ -245,7 +245,7 @@ impl Rollouts for PolicyRollouts {
             drift.learn(&experience.groups);
             drift.state()
         });
-        if self.refill > 0 {
+        if self.refill > 0 || self.taken.is_some() {
             self.taken = Some(self.first(step) + experience.groups.len() as u64);
         }
         let taken = self.taken;

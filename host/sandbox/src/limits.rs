@@ -64,8 +64,8 @@ pub struct Limits {
     /// Calls that one call may make of others through gates. Default 64; more are the error `exhausted`.
     pub nested_calls: u32,
     /// Sum of the memory limits, scratch files, output and results of the calls that one call makes and that run at one
-    /// time. Default 2 GiB. Further ones wait; one that alone needs more ends with `denied`.
-    pub nested_memory_bytes: u64,
+    /// time. Default 4 GiB. Further ones wait; one that alone needs more ends with `denied`.
+    pub nested_bytes: u64,
     /// Sum of the files that the calls which one call makes leave to the host, those of their own calls included. Default
     /// 64 MiB. A call that would leave more ends with `denied`.
     pub nested_file_bytes: u64,
@@ -92,7 +92,7 @@ impl Default for Limits {
             random_bytes: 1 << 20,
             data_read_bytes: 64 << 20,
             nested_calls: 64,
-            nested_memory_bytes: 2 << 30,
+            nested_bytes: 4 << 30,
             nested_file_bytes: 64 << 20,
         }
     }

@@ -179,8 +179,9 @@ pub struct RlConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curriculum: Option<CurriculumConfig>,
     /// Maximum number of rounds in a step that play further tasks in place of those whose rewards are all the same ("dynamic
-    /// sampling" of DAPO, arXiv:2503.14476). With 1 or more, trajectories without an advantage do not count in the
-    /// normalisation of the loss. Default 0. Not with a curriculum, which draws tasks by their success itself.
+    /// sampling" of DAPO, arXiv:2503.14476). With 1 or more, groups whose rewards are all the same do not count in the
+    /// normalisation of the loss. Default 0. Not with a curriculum, which draws tasks by their success itself, nor with
+    /// `remax`, `reinforce++` and `mt-grpo`, which learn from such groups, too.
     #[serde(skip_serializing_if = "is_zero")]
     pub refill: u32,
     /// Punishes trajectories with many model tokens (DAPO): `{ max_tokens = 400, buffer = 100 }`. Default: none.
@@ -231,6 +232,8 @@ impl Default for RlConfig {
 
 /// Maximum number of trajectories of one step; no machine plays as many.
 const MAX_TRAJECTORIES: usize = 1_000_000;
+/// Maximum number of rounds that refill a step.
+const MAX_REFILL: u32 = 100;
 /// Maximum number of times that a step learns from its rollouts.
 const MAX_EPOCHS: u64 = 1000;
 
@@ -342,18 +345,44 @@ impl RlConfig {
         )?;
         if let Some(curriculum) = &self.curriculum {
             curriculum.validate()?;
-            InvalidSetting::require(
-                self.refill == 0,
-                "rl.refill",
-                &self.refill,
-                "a curriculum draws tasks by the policy's success itself; leave out one of the two",
-            )?;
         }
+        self.validate_refill()?;
         if let Some(overlong) = &self.overlong {
             overlong.validate()?;
+            InvalidSetting::require(
+                self.algorithm != Algorithm::ReMax,
+                "rl.overlong.max_tokens",
+                &overlong.max_tokens,
+                "ReMax compares with a greedy trajectory, which is not punished; leave out `rl.overlong`, or choose another \
+                 algorithm",
+            )?;
         }
         self.guards.validate()?;
         self.optimizer.validate()
+    }
+
+    fn validate_refill(&self) -> Result<(), InvalidSetting> {
+        let compares_groups = match self.algorithm {
+            Algorithm::ReMax | Algorithm::ReinforcePlusPlus | Algorithm::MtGrpo => false,
+            Algorithm::Grpo
+            | Algorithm::DrGrpo
+            | Algorithm::Rloo
+            | Algorithm::ReinforcePlusPlusBaseline => true,
+        };
+        for (is_right, mend) in [
+            (self.refill <= MAX_REFILL, "write 0 to 100 rounds"),
+            (
+                self.refill == 0 || self.curriculum.is_none(),
+                "a curriculum draws tasks by the policy's success itself; leave out one of the two",
+            ),
+            (
+                self.refill == 0 || compares_groups,
+                "with this algorithm, groups whose rewards are all the same teach something, too; leave it out",
+            ),
+        ] {
+            InvalidSetting::require(is_right, "rl.refill", &self.refill, mend)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn pass(&self) -> PassOptions {

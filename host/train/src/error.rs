@@ -71,10 +71,11 @@ pub enum TrainError {
     /// Too many trajectories were left out: the rest of the step would be a biased sample.
     #[error(
         "step {step} lost {excluded} of its {trajectories} trajectories, more than `rl.guards.max_excluded_share = {limit}` \
-         allows; most frequent reasons: {reasons}"
+         allows; most frequent reasons: {reasons}. Mend what excludes them, or raise the limit, and go on with \
+         `--resume --allow-changes`"
     )]
     TooManyExcluded {
-        /// Counted from 0.
+        /// Counted from 1.
         step: u64,
         /// Number of trajectories that do not train.
         excluded: usize,
@@ -88,11 +89,12 @@ pub enum TrainError {
     /// The policy hardly explores any more.
     #[error(
         "step {step}: the entropy of the policy is {entropy:.4} nats per token, and has been below \
-         `rl.guards.min_entropy = {limit}` for {LOW_STEPS} steps; continue from an earlier checkpoint with a lower \
-         `rl.optimizer.learning_rate`, or with an `rl.entropy_coefficient`"
+         `rl.guards.min_entropy = {limit}` for {LOW_STEPS} steps. Begin again with a lower \
+         `rl.optimizer.learning_rate` or an `rl.entropy_coefficient`, or delete the newest folders in `checkpoints` and go on \
+         with `--resume --allow-changes`"
     )]
     LowEntropy {
-        /// Counted from 0.
+        /// Counted from 1.
         step: u64,
         /// Nats per sampled token.
         entropy: f64,
@@ -101,13 +103,13 @@ pub enum TrainError {
     },
     /// The rewards tell nothing apart.
     #[error(
-        "step {step} is number {idle} in a row without any advantage: in each group, all trajectories got the same reward. \
-         The tasks are too easy or too hard for the policy, or the rewards cannot tell its answers apart; look at some \
+        "step {step} is number {idle} in a row without an update: no trajectory has an advantage. The tasks are too easy or \
+         too hard for the policy, or the rewards cannot tell its answers apart; look at some \
          (`rlf-host rollout RUN --task 1`), choose other tasks or rewards, or raise `rl.group_size`. \
-         `rl.guards.max_idle_steps = 0` goes on anyway"
+         `--resume --allow-changes --set rl.guards.max_idle_steps=0` goes on anyway"
     )]
     NoAdvantage {
-        /// Counted from 0.
+        /// Counted from 1.
         step: u64,
         /// Number of such steps.
         idle: u64,

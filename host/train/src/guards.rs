@@ -17,8 +17,8 @@ pub struct GuardsConfig {
     /// Least entropy of the policy, in nats per token that it samples. RL stops after [`LOW_STEPS`] steps in a row below it,
     /// because a policy that always says the same finds nothing new. Default 0: never.
     pub min_entropy: f64,
-    /// Maximum number of steps in a row in which no trajectory has an advantage, because the rewards of every group are
-    /// all the same. Default 20. 0 means any number.
+    /// Maximum number of steps in a row without an update of the weights, because no trajectory has an advantage: the rewards
+    /// of every group are all the same. Default 20. 0 means any number.
     pub max_idle_steps: u64,
 }
 
@@ -41,7 +41,7 @@ impl Default for GuardsConfig {
 pub struct InARow {
     /// Steps with less entropy than [`GuardsConfig::min_entropy`].
     pub low: u64,
-    /// Steps without any advantage.
+    /// Steps without an update.
     pub idle: u64,
 }
 
@@ -73,7 +73,7 @@ impl GuardsConfig {
         )
     }
 
-    /// Refuses a step, counted from 0, that lost too much.
+    /// Refuses a step, counted from 1, that lost too much.
     pub(crate) fn refuse_excluded(&self, step: u64, lost: &Exclusions) -> Result<(), TrainError> {
         if lost.share() <= self.max_excluded_share {
             return Ok(());
@@ -87,36 +87,34 @@ impl GuardsConfig {
         })
     }
 
-    /// Counts a step, counted from 0, and refuses it if it is one too many in a row.
+    /// The steps in a row after a step that made so many updates.
+    pub(crate) fn count(&self, row: InARow, batch: &Batch, updates: u64) -> InARow {
+        let next = |counts: bool, before: u64| if counts { before + 1 } else { 0 };
+        InARow {
+            low: next(batch.sampled_entropy() < self.min_entropy, row.low),
+            idle: next(updates == 0, row.idle),
+        }
+    }
+
+    /// Refuses to go on after a step, counted from 1, if it was one too many in a row.
     pub(crate) fn refuse_row(
         &self,
         step: u64,
         batch: &Batch,
-        advantages: &[Vec<f32>],
-        row: &mut InARow,
+        row: InARow,
     ) -> Result<(), TrainError> {
-        let entropy = batch.sampled_entropy();
-        row.low = if entropy < self.min_entropy {
-            row.low + 1
-        } else {
-            0
-        };
         if row.low >= LOW_STEPS {
-            let limit = self.min_entropy;
             return Err(TrainError::LowEntropy {
                 step,
-                entropy,
-                limit,
+                entropy: batch.sampled_entropy(),
+                limit: self.min_entropy,
             });
         }
-        let is_idle = advantages
-            .iter()
-            .flatten()
-            .all(|advantage| *advantage == 0.0);
-        row.idle = if is_idle { row.idle + 1 } else { 0 };
         if self.max_idle_steps > 0 && row.idle >= self.max_idle_steps {
-            let idle = row.idle;
-            return Err(TrainError::NoAdvantage { step, idle });
+            return Err(TrainError::NoAdvantage {
+                step,
+                idle: row.idle,
+            });
         }
         Ok(())
     }
@@ -226,42 +224,37 @@ mod tests {
     }
 
     #[test]
-    fn steps_in_a_row_without_entropy_or_advantage_stop_and_one_better_step_begins_anew() {
+    fn steps_in_a_row_without_entropy_or_update_stop_and_one_better_step_begins_anew() {
         let batch = batch([Some(1.0); 4]);
-        let (none, some) = (vec![vec![0.0_f32]; 4], vec![vec![0.0, 0.1]; 4]);
         let guards = GuardsConfig {
             min_entropy: batch.sampled_entropy() + 0.1,
             max_idle_steps: 3,
             ..GuardsConfig::default()
         };
         let mut row = InARow::default();
-        for (step, advantages) in [&none, &none, &some, &none, &none].into_iter().enumerate() {
-            guards
-                .refuse_row(step as u64, &batch, advantages, &mut row)
-                .unwrap();
+        for updates in [0, 0, 2, 0, 0] {
+            row = guards.count(row, &batch, updates);
+            guards.refuse_row(1, &batch, row).unwrap();
         }
         assert_eq!(row, InARow { low: 5, idle: 2 });
-        let said = guards
-            .refuse_row(5, &batch, &none, &mut row)
-            .unwrap_err()
-            .to_string();
-        assert!(said.contains("step 5 is number 3 in a row"), "{said}");
+        row = guards.count(row, &batch, 0);
+        let said = guards.refuse_row(6, &batch, row).unwrap_err().to_string();
+        assert!(said.contains("step 6 is number 3 in a row"), "{said}");
 
-        let mut row = InARow {
-            low: LOW_STEPS - 1,
+        let low = InARow {
+            low: LOW_STEPS,
             idle: 0,
         };
-        let said = guards
-            .refuse_row(9, &batch, &some, &mut row)
-            .unwrap_err()
-            .to_string();
+        let said = guards.refuse_row(10, &batch, low).unwrap_err().to_string();
         assert!(said.contains("rl.guards.min_entropy"), "{said}");
         let off = GuardsConfig {
             max_idle_steps: 0,
             ..GuardsConfig::default()
         };
-        for step in 0..100 {
-            off.refuse_row(step, &batch, &none, &mut row).unwrap();
+        let mut row = InARow::default();
+        for _ in 0..100 {
+            row = off.count(row, &batch, 0);
+            off.refuse_row(1, &batch, row).unwrap();
         }
     }
 }

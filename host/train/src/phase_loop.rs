@@ -7,7 +7,7 @@ use crate::error::TrainError;
 use crate::metrics::MetricsLine;
 use crate::observer::{NextStep, Observer, Seen, StepDone};
 use crate::phase::{Phase, PhaseEnd};
-use crate::run::{Checkpoint, OPTIMIZER, RunDirectory, TrainerState};
+use crate::run::{Checkpoint, OPTIMIZER, RunDirectory, TrainerState, Validations};
 
 /// The configured course of a phase.
 #[derive(Debug, Clone, Copy)]
@@ -18,12 +18,17 @@ pub(crate) struct Course {
     pub(crate) patience: u64,
 }
 
+impl Course {
+    fn ends_early(self, validations: &Validations) -> bool {
+        self.patience > 0 && validations.since_best >= self.patience
+    }
+}
+
 /// The optimiser and the trainer's state with which a phase begins: those of the checkpoint `resumed` if it is within the
-/// phase, else new ones. None if the phase is already done. `steps` is the configured number of steps, which may be more
-/// than when the phase finished.
+/// phase, else new ones. None if the phase is already done. The course may be longer than when the phase finished.
 pub(crate) fn start(
     phase: Phase,
-    steps: u64,
+    course: Course,
     resumed: Option<&Checkpoint>,
     seed: u64,
     model: &Model,
@@ -34,7 +39,8 @@ pub(crate) fn start(
         let state = TrainerState::new(phase, 0, seed);
         return Ok(Some((AdamW::new(model, config)?, state)));
     };
-    let finished = (state.step >= steps || state.ended_early) && !state.unobserved;
+    let ended_early = state.ended_early && course.ends_early(&state.validations);
+    let finished = (state.step >= course.steps || ended_early) && !state.unobserved;
     if state.phase > phase || finished {
         return Ok(None);
     }
@@ -58,10 +64,9 @@ pub(crate) async fn after_step(
     let mut validations = state.validations;
     let success = seen.validated;
     let is_best = success.is_some_and(|success| validations.add(state.step, success));
-    let ends_early = course.patience > 0
-        && validations.since_best >= course.patience
+    let ends_early = course.ends_early(&validations)
         && state.step < course.steps
-        && seen.next == NextStep::Continue;
+        && seen.next != NextStep::Abandon;
     if ends_early {
         seen = show(observer, None, state.step, state, run, model).await?;
     }

@@ -11,6 +11,7 @@ use rlf_policy::{Model, Sequence};
 
 use crate::batch::Batch;
 use crate::config::RlConfig;
+use crate::curriculum::is_constant;
 use crate::error::TrainError;
 use crate::loss::{Objective, token_weights};
 use crate::minibatch::{mini_batches, shuffled};
@@ -36,14 +37,11 @@ pub fn train<'a>(
 ) -> BoxFuture<'a, Result<PhaseEnd, TrainError>> {
     Box::pin(async move {
         config.validate()?;
-        let begun = phase_loop::start(
-            Phase::Rl,
-            config.steps,
-            resumed,
-            seed,
-            model,
-            config.optimizer,
-        )?;
+        let course = Course {
+            steps: config.steps,
+            patience: config.patience,
+        };
+        let begun = phase_loop::start(Phase::Rl, course, resumed, seed, model, config.optimizer)?;
         let Some((mut optimizer, mut state)) = begun else {
             return Ok(PhaseEnd::AlreadyDone);
         };
@@ -58,10 +56,6 @@ pub fn train<'a>(
             _ => Some(phase_loop::reference(run, model)?),
         };
 
-        let course = Course {
-            steps: config.steps,
-            patience: config.patience,
-        };
         if state.unobserved {
             let ended =
                 phase_loop::after_step(observer, None, course, &mut state, run, model, &optimizer);
@@ -83,23 +77,26 @@ pub fn train<'a>(
             let started = Instant::now();
             let mut batch = Batch::new(&experience.groups, estimator.smallest_group())?;
             let punished = config.overlong.map(|overlong| overlong.punish(&mut batch));
-            refuse_biased(&batch, step, config.max_dropped_share)?;
-            config.guards.refuse_excluded(step, &batch.exclusions)?;
+            let refused = refuse_biased(&batch, step, config.max_dropped_share)
+                .and_then(|()| config.guards.refuse_excluded(step + 1, &batch.exclusions));
+            if let Err(refused) = refused {
+                // What was learnt so far is kept.
+                phase_loop::abandon_step(0, &state, run, model, &optimizer)?;
+                return Err(refused);
+            }
             if let Some(reference) = &reference {
                 add_reference_log_probs(&mut batch, reference, config)?;
             }
             let advantages = estimator.advantages(&batch.samples);
-            let mut in_a_row = state.in_a_row;
-            let guards = &config.guards;
-            guards.refuse_row(step, &batch, &advantages, &mut in_a_row)?;
 
             // Update.
             let learning_rate = config.optimizer.rate_at(step, config.steps);
             let mut updates = Updates::default();
             let mut trained = batch.trained();
             if config.refill > 0 {
-                // Others were played in their place.
-                trained.retain(|i| advantages[*i].iter().any(|advantage| *advantage != 0.0));
+                // Others were played in the place of groups without variance.
+                let differ = |group: usize| is_constant(&experience.groups[group]) == Some(false);
+                trained.retain(|i| differ(batch.samples[*i].group()));
             }
             for epoch in 0..config.epochs {
                 let order = shuffled(seed, step, epoch, trained.len());
@@ -135,7 +132,7 @@ pub fn train<'a>(
 
             // Report.
             state.step += 1;
-            state.in_a_row = in_a_row;
+            state.in_a_row = config.guards.count(state.in_a_row, &batch, updates.done);
             state.updates += updates.done;
             state.data_position += experience.groups.len() as u64;
             state.rollouts = rollouts.learn(step, &experience);
@@ -160,6 +157,10 @@ pub fn train<'a>(
             );
             if let Some(end) = ended.await? {
                 return Ok(end);
+            }
+            if let Err(refused) = config.guards.refuse_row(state.step, &batch, state.in_a_row) {
+                phase_loop::abandon_step(0, &state, run, model, &optimizer)?;
+                return Err(refused);
             }
         }
         Ok(PhaseEnd::Finished)

@@ -191,6 +191,9 @@ impl RunDirectory {
             path,
             checkpoint.as_ref().map(|c| (c.state.phase, c.state.step)),
         )?;
+        if let Some(checkpoint) = &checkpoint {
+            checkpoint.state.point_best(path, &keep)?;
+        }
         let metrics = Metrics::open(path, position, elapsed)?;
         Ok(Resumed {
             run: Self {

@@ -30,22 +30,15 @@ pub fn train<'a>(
 ) -> BoxFuture<'a, Result<PhaseEnd, TrainError>> {
     Box::pin(async move {
         config.validate()?;
-        let begun = phase_loop::start(
-            Phase::Sft,
-            config.steps,
-            resumed,
-            seed,
-            model,
-            config.optimizer,
-        )?;
-        let Some((mut optimizer, mut state)) = begun else {
-            return Ok(PhaseEnd::AlreadyDone);
-        };
-
         let course = Course {
             steps: config.steps,
             patience: 0,
         };
+        let begun = phase_loop::start(Phase::Sft, course, resumed, seed, model, config.optimizer)?;
+        let Some((mut optimizer, mut state)) = begun else {
+            return Ok(PhaseEnd::AlreadyDone);
+        };
+
         if state.unobserved {
             let ended =
                 phase_loop::after_step(observer, None, course, &mut state, run, model, &optimizer);

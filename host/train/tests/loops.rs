@@ -940,6 +940,8 @@ fn the_temperature_of_sampling_is_that_of_the_ratio() {
 struct Validate {
     successes: [f64; 5],
     killed_after: Option<u64>,
+    /// The step after which the run is asked to stop.
+    stopped_after: Option<u64>,
     /// The steps of RL that it was shown: as number one of how many.
     shown: Vec<(u64, u64)>,
 }
@@ -955,9 +957,14 @@ impl Observer for Validate {
             return Err("killed".into());
         }
         self.shown.push((done.step, done.steps));
+        let next = if self.stopped_after == Some(done.step) {
+            NextStep::Interrupt
+        } else {
+            NextStep::Continue
+        };
         Ok(Seen {
             validated: done.line.map(|_| self.successes[done.step as usize - 1]),
-            ..Seen::default()
+            next,
         })
     }
 }
@@ -967,11 +974,13 @@ fn validated(
     successes: [f64; 5],
     patience: u64,
     killed_after: Option<u64>,
+    stopped_after: Option<u64>,
 ) -> (Vec<(Phase, u64)>, String, Vec<(u64, u64)>) {
     let folder = tempfile::tempdir().unwrap();
     let mut observer = Validate {
         successes,
         killed_after,
+        stopped_after,
         shown: Vec::new(),
     };
     let rl = RlConfig {
@@ -995,7 +1004,17 @@ fn validated(
     if killed_after.is_some() {
         go(false).unwrap_err();
     }
-    assert_eq!(go(killed_after.is_some()), Ok(PhaseEnd::Finished));
+    let mut end = go(killed_after.is_some());
+    if stopped_after.is_some_and(|step| step < 4) {
+        assert_eq!(end, Ok(PhaseEnd::Interrupted));
+        end = go(true);
+    }
+    let wanted = match stopped_after {
+        // As at the regular end.
+        Some(4) => PhaseEnd::Interrupted,
+        _ => PhaseEnd::Finished,
+    };
+    assert_eq!(end, Ok(wanted));
     assert_eq!(go(true), Ok(PhaseEnd::AlreadyDone));
     let all = Checkpoint::all(folder.path()).unwrap();
     let all = all.iter().map(|one| (one.state.phase, one.state.step));
@@ -1010,7 +1029,7 @@ fn validated(
 
 #[test]
 fn the_best_checkpoint_by_validation_is_kept() {
-    let (kept, best, shown) = validated([0.9, 0.1, 0.2, 0.3, 0.9], 0, None);
+    let (kept, best, shown) = validated([0.9, 0.1, 0.2, 0.3, 0.9], 0, None, None);
     assert_eq!(best, "rl-000001");
     let end = [(Phase::Rl, 1), (Phase::Rl, 4), (Phase::Rl, 5)];
     assert_eq!((kept[0], &kept[1..]), ((Phase::Sft, 4), &end[..]));
@@ -1020,14 +1039,16 @@ fn the_best_checkpoint_by_validation_is_kept() {
 #[test]
 fn a_phase_whose_validations_become_no_better_ends_early_killed_or_not() {
     let successes = [0.2, 0.6, 0.5, 0.6, 0.9];
-    let (kept, best, shown) = validated(successes, 2, None);
+    let (kept, best, shown) = validated(successes, 2, None, None);
     assert_eq!(best, "rl-000002");
     assert_eq!(kept, [(Phase::Sft, 4), (Phase::Rl, 2), (Phase::Rl, 4)]);
     // It is shown the last step again as such.
     assert_eq!(shown, [(1, 5), (2, 5), (3, 5), (4, 5), (4, 4)]);
     for killed_after in 1..=4 {
-        let resumed = validated(successes, 2, Some(killed_after));
+        let resumed = validated(successes, 2, Some(killed_after), None);
         assert_eq!((&resumed.0, &resumed.1), (&kept, &best));
         assert_eq!(resumed.2.last(), Some(&(4, 4)));
+        let stopped = validated(successes, 2, None, Some(killed_after));
+        assert_eq!((&stopped.1, stopped.2.last()), (&best, Some(&(4, 4))));
     }
 }

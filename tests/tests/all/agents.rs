@@ -250,9 +250,11 @@ fn a_loop_over_http_trains_as_our_own_loop_to_the_last_bit() {
 
 #[test]
 fn a_plugin_that_leads_trajectories_trains_as_our_own_loop_to_the_last_bit() {
-    let own_run = Experiment::calling().train("run", &[]);
+    let own = Experiment::calling();
+    let own_run = own.train("run", &[]);
     let tools = "['lookup', 'calculate']";
-    let led_run = led_by_plugin(Experiment::calling(), PLUGIN_LOOP, tools).train("run", &[]);
+    let led = led_by_plugin(Experiment::calling(), PLUGIN_LOOP, tools);
+    let led_run = led.train("run", &[]);
     assert_eq!(numbers(&own_run), numbers(&led_run));
     assert!(own_run.weights() == led_run.weights());
 }
@@ -264,7 +266,8 @@ fn every_way_out_of_a_plugin_that_leads_has_its_ending() {
         // Two trajectories of each group are graded.
         .with("rl.group_size", 8)
         .with("tools.max_trap_share", 1.0)
-        .with("rl.max_dropped_share", 1.0);
+        .with("rl.max_dropped_share", 1.0)
+        .with("rl.guards.max_excluded_share", 1.0);
     let run = experiment.train("run", &[]);
     let reasons = ["never asked for a turn", "no more ideas", "a bug"];
     let mut seen = [0; 4];

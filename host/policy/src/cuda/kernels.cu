@@ -301,11 +301,7 @@ __device__ void split_heads_backward(const T *packed, const u32 *place_of, const
   const float *d = is_query ? dq : is_key ? dk : dv;
   const float *w = is_query ? q_norm : k_norm;
   u64 width = (u64)(query + 2 * key_value) * dim;
-  float dw_low[PAIRS] = {}, dw_high[PAIRS] = {}, w_low[PAIRS] = {}, w_high[PAIRS] = {};
-  if (is_query || is_key) {
-    read_half(w, half, w_low);
-    read_half(w + half, half, w_high);
-  }
+  float dw_low[PAIRS] = {}, dw_high[PAIRS] = {};
   for (int row = warp; row < rows; row += all) {
     u64 place = place_of[row];
     int sequence = place / longest, position = place % longest;
@@ -327,6 +323,9 @@ __device__ void split_heads_backward(const T *packed, const u32 *place_of, const
     }
     const T *x = packed + row * width + (u64)head * dim;
     float c[PAIRS], s[PAIRS], x_low[PAIRS], x_high[PAIRS], squares = 0.0f, products = 0.0f;
+    float w_low[PAIRS], w_high[PAIRS];
+    read_half(w, half, w_low);
+    read_half(w + half, half, w_high);
     read_half(cos + (u64)position * half, half, c);
     read_half(sin + (u64)position * half, half, s);
     read_half(x, half, x_low);

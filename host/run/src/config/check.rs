@@ -107,6 +107,20 @@ impl RunConfig {
                 return wrong(key, &format!("{key} = {value}: write {least} to {most}"));
             }
         }
+        let patience = self.rl.as_ref().is_some_and(|rl| rl.patience > 0);
+        for (key, is_set) in [
+            ("rl.patience", patience),
+            ("checkpoint.keep_best", self.checkpoint.keep_best),
+        ] {
+            if is_set && self.eval.every == 0 {
+                return wrong(
+                    key,
+                    &format!(
+                        "{key} needs validations, and `eval.every = 0` makes none; write 10, for example"
+                    ),
+                );
+            }
+        }
         self.check_tables()
     }
 

@@ -48,7 +48,7 @@ impl Caller {
             level,
             deadline,
             meter: CpuMeter::new(cpu, meter),
-            memory: Room::new(limits.nested_memory_bytes),
+            memory: Room::new(limits.nested_bytes),
             files: Arc::new(FilesLeft {
                 most: limits.nested_file_bytes,
                 bytes: AtomicU64::new(0),
@@ -74,30 +74,35 @@ impl Caller {
         let wanted = parts.into_iter().fold(0, u64::saturating_add);
         let most = self.memory.bytes();
         if wanted > most {
-            let limit = LimitReached::new("nested_memory_bytes", most, wanted);
-            let reason = format!("it may need more memory than its caller has for calls ({limit})");
+            let limit = LimitReached::new("nested_bytes", most, wanted);
+            let reason = format!(
+                "it may need more memory than its caller has for calls ({limit}); raise `limits.nested_bytes` of the caller"
+            );
             return Err(Stopped::by_limit(Ending::Denied, reason, limit));
         }
         self.memory.take(wanted, deadline).await.ok_or_else(|| {
             let limit =
-                LimitReached::new("nested_memory_bytes", most, self.memory.in_use() + wanted);
-            let reason = format!("other calls of its caller held the memory for calls ({limit})");
+                LimitReached::new("nested_bytes", most, self.memory.in_use() + wanted);
+            let reason = format!(
+                "other calls of its caller held the memory for calls ({limit}); raise `limits.nested_bytes` of the caller"
+            );
             Stopped::by_limit(Ending::Unavailable, reason, limit)
         })
     }
 
-    /// Charges files that a call made by this one leaves. Returns the end of that call if they are too many.
+    /// Charges files that a call made by this one leaves. Returns the end of that call if they are too many; then nothing is
+    /// charged.
     pub fn charge_files(&self, bytes: u64) -> Result<(), Stopped> {
-        let mut charged = Some(&self.files);
-        while let Some(files) = charged {
-            let sum = files
-                .bytes
-                .fetch_add(bytes, Ordering::Relaxed)
-                .saturating_add(bytes);
+        let levels = || std::iter::successors(Some(&self.files), |files| files.outer.as_ref());
+        for (charged, files) in levels().enumerate() {
+            let before = files.bytes.fetch_add(bytes, Ordering::Relaxed);
+            let sum = before.saturating_add(bytes);
             if sum > files.most {
+                for files in levels().take(charged + 1) {
+                    files.bytes.fetch_sub(bytes, Ordering::Relaxed);
+                }
                 return Err(Stopped::limited("nested_file_bytes", files.most, sum));
             }
-            charged = files.outer.as_ref();
         }
         Ok(())
     }
@@ -149,6 +154,8 @@ mod tests {
             (limit.name.as_str(), limit.value, limit.used),
             ("nested_file_bytes", 60, 61)
         );
+        // What is refused is not charged.
+        assert!(call(Some(inner.clone()), 60).charge_files(50).is_err());
         assert_eq!(outer.charge_files(40), Ok(()));
         let limit = call(Some(outer), 60)
             .charge_files(1)

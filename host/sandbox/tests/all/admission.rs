@@ -232,11 +232,11 @@ fn calls_nest_no_deeper_than_the_levels_there_are() {
 
 /// Makes six calls at once from one call with so much memory for them. Each waits for one other to run beside it. Returns how
 /// they ended, and how many ran at once.
-fn calls_side_by_side(nested_memory_bytes: u64) -> (Vec<Result<(), Stopped>>, usize) {
+fn calls_side_by_side(nested_bytes: u64) -> (Vec<Result<(), Stopped>>, usize) {
     let sandbox = sandbox_with(&SandboxConfig::default());
     let template = load(&sandbox, BUSY, limits(1_000, 10_000, 8 << 20));
     let of_caller = Limits {
-        nested_memory_bytes,
+        nested_bytes,
         ..limits(1_000, 10_000, 8 << 20)
     };
     let spec = CallSpec {
@@ -292,7 +292,7 @@ fn calls_of_a_call_run_side_by_side_as_far_as_its_memory_for_calls_goes() {
     for end in ends {
         let stopped = end.unwrap_err();
         assert_eq!(stopped.ended, Ending::Denied);
-        assert_eq!(stopped.limit.unwrap().name, "nested_memory_bytes");
+        assert_eq!(stopped.limit.unwrap().name, "nested_bytes");
     }
 }
 

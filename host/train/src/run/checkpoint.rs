@@ -96,6 +96,19 @@ impl TrainerState {
         checkpoints_path(run).join(name(self.phase, self.step))
     }
 
+    /// Points `checkpoints/best` to the best checkpoint of the phase, if it is kept.
+    pub(super) fn point_best(&self, run: &Path, keep: &CheckpointConfig) -> Result<(), RunError> {
+        let Some(best) = self.validations.best.filter(|_| keep.keep_best) else {
+            return Ok(());
+        };
+        let name = name(self.phase, best.step);
+        // Without it, the phase was validated before this was asked for.
+        if checkpoints_path(run).join(&name).exists() {
+            point(run, "best", &name)?;
+        }
+        Ok(())
+    }
+
     /// The order of checkpoints: phases first, then steps.
     fn place(&self) -> (Phase, u64) {
         (self.phase, self.step)
@@ -268,9 +281,7 @@ impl Checkpoint {
         let best = state.validations.best.map(|best| (state.phase, best.step));
         let best = best.filter(|_| keep.keep_best);
         point(run, "latest", &name(state.phase, state.step))?;
-        if best == Some(state.place()) {
-            point(run, "best", &name(state.phase, state.step))?;
-        }
+        state.point_best(run, keep)?;
         let all = Self::all(run)?;
         for old in &all[..all.len().saturating_sub(keep.keep_last)] {
             if !old.state.finished && Some(old.state.place()) != best {

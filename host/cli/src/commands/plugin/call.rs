@@ -165,7 +165,7 @@ pub(super) fn show_printed(printed: &Printed, told: &str) {
 
 #[cfg(test)]
 mod tests {
-    use rlf_dialogue::tool::Observation;
+    use rlf_dialogue::tool::{Fault, Observation};
 
     use super::*;
 
@@ -189,6 +189,7 @@ mod tests {
             |outcome: &CallOutcome| report(outcome, &Printed::default()).unwrap()["fault"].clone();
         assert_eq!(fault(&outcome), Value::Null);
         outcome.ended = Ended::InvalidArguments;
+        outcome.fault = Fault::Model;
         assert_eq!(fault(&outcome), "model");
     }
 }
