@@ -4,7 +4,7 @@ use rlf_policy::PolicyError;
 
 use crate::advantage::SampleError;
 use crate::config::InvalidSetting;
-use crate::guards::LOW_STEPS;
+use crate::guards::GuardError;
 use crate::phase::Phase;
 use crate::rollouts::BoxError;
 use crate::run::RunError;
@@ -68,52 +68,9 @@ pub enum TrainError {
         /// The most frequent reasons for exclusion.
         reasons: String,
     },
-    /// Too many trajectories were left out: the rest of the step would be a biased sample.
-    #[error(
-        "step {step} lost {excluded} of its {trajectories} trajectories, more than `rl.guards.max_excluded_share = {limit}` \
-         allows; most frequent reasons: {reasons}. Mend what excludes them, or raise the limit, and go on with \
-         `--resume --allow-changes`"
-    )]
-    TooManyExcluded {
-        /// Counted from 1.
-        step: u64,
-        /// Number of trajectories that do not train.
-        excluded: usize,
-        /// Number of trajectories played.
-        trajectories: usize,
-        /// The setting.
-        limit: f64,
-        /// The most frequent reasons for exclusion.
-        reasons: String,
-    },
-    /// The policy hardly explores any more.
-    #[error(
-        "step {step}: the entropy of the policy is {entropy:.4} nats per token, and has been below \
-         `rl.guards.min_entropy = {limit}` for {LOW_STEPS} steps. Begin again with a lower \
-         `rl.optimizer.learning_rate` or an `rl.entropy_coefficient`, or delete the newest folders in `checkpoints` and go on \
-         with `--resume --allow-changes`"
-    )]
-    LowEntropy {
-        /// Counted from 1.
-        step: u64,
-        /// Nats per sampled token.
-        entropy: f64,
-        /// The setting.
-        limit: f64,
-    },
-    /// The rewards tell nothing apart.
-    #[error(
-        "step {step} is number {idle} in a row without an update: no trajectory has an advantage. The tasks are too easy or \
-         too hard for the policy, or the rewards cannot tell its answers apart; look at some \
-         (`rlf-host rollout RUN --task 1`), choose other tasks or rewards, or raise `rl.group_size`. \
-         `--resume --allow-changes --set rl.guards.max_idle_steps=0` goes on anyway"
-    )]
-    NoAdvantage {
-        /// Counted from 1.
-        step: u64,
-        /// Number of such steps.
-        idle: u64,
-    },
+    /// A guard stopped RL.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
     /// Training diverged. The weights are those before the update.
     #[error(
         "{phase} step {step}: the loss is {loss}; lower `{phase}.optimizer.learning_rate`, or another setting of the loss or \

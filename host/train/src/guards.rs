@@ -1,11 +1,10 @@
 //! Guards: they stop RL when further steps would teach nothing, or the wrong thing.
 
+use rlf_policy::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
 use crate::advantage::Sample;
 use crate::batch::{Batch, Exclusions};
-use crate::config::InvalidSetting;
-use crate::error::TrainError;
 
 /// Limits beyond which RL stops with an error. Its checkpoints stay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +44,57 @@ pub struct InARow {
     pub idle: u64,
 }
 
+/// The reason why a guard stops RL, and what to do about it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum GuardError {
+    /// Too many trajectories were left out: the rest of the step would be a biased sample.
+    #[error(
+        "step {step} lost {excluded} of its {trajectories} trajectories, more than `rl.guards.max_excluded_share = {limit}` \
+         allows; most frequent reasons: {reasons}. Mend what excludes them, or raise the limit, and go on with \
+         `--resume --allow-changes`"
+    )]
+    TooManyExcluded {
+        /// Counted from 1.
+        step: u64,
+        /// Number of trajectories that do not train.
+        excluded: usize,
+        /// Number of trajectories played.
+        trajectories: usize,
+        /// The setting.
+        limit: f64,
+        /// The most frequent reasons for exclusion.
+        reasons: String,
+    },
+    /// The policy hardly explores any more.
+    #[error(
+        "step {step}: the entropy of the policy is {entropy:.4} nats per token, and has been below \
+         `rl.guards.min_entropy = {limit}` for {LOW_STEPS} steps. Begin again with a lower \
+         `rl.optimizer.learning_rate` or an `rl.entropy_coefficient`, or delete the newest folders in `checkpoints` and go on \
+         with `--resume --allow-changes`"
+    )]
+    LowEntropy {
+        /// Counted from 1.
+        step: u64,
+        /// Nats per sampled token.
+        entropy: f64,
+        /// The setting.
+        limit: f64,
+    },
+    /// The rewards tell nothing apart.
+    #[error(
+        "step {step} is number {idle} in a row without an update: no trajectory has an advantage. The tasks are too easy or \
+         too hard for the policy, or the rewards cannot tell its answers apart; look at some \
+         (`rlf-host rollout RUN --task 1`), choose other tasks or rewards, or raise `rl.group_size`. \
+         `--resume --allow-changes --set rl.guards.max_idle_steps=0` goes on anyway"
+    )]
+    NoAdvantage {
+        /// Counted from 1.
+        step: u64,
+        /// Number of such steps.
+        idle: u64,
+    },
+}
+
 impl InARow {
     pub(crate) fn is_none(&self) -> bool {
         *self == Self::default()
@@ -74,11 +124,11 @@ impl GuardsConfig {
     }
 
     /// Refuses a step, counted from 1, that lost too much.
-    pub(crate) fn refuse_excluded(&self, step: u64, lost: &Exclusions) -> Result<(), TrainError> {
+    pub(crate) fn refuse_excluded(&self, step: u64, lost: &Exclusions) -> Result<(), GuardError> {
         if lost.share() <= self.max_excluded_share {
             return Ok(());
         }
-        Err(TrainError::TooManyExcluded {
+        Err(GuardError::TooManyExcluded {
             step,
             excluded: lost.excluded + lost.in_dropped_groups,
             trajectories: lost.trajectories,
@@ -102,16 +152,16 @@ impl GuardsConfig {
         step: u64,
         batch: &Batch,
         row: InARow,
-    ) -> Result<(), TrainError> {
+    ) -> Result<(), GuardError> {
         if row.low >= LOW_STEPS {
-            return Err(TrainError::LowEntropy {
+            return Err(GuardError::LowEntropy {
                 step,
                 entropy: batch.sampled_entropy(),
                 limit: self.min_entropy,
             });
         }
         if self.max_idle_steps > 0 && row.idle >= self.max_idle_steps {
-            return Err(TrainError::NoAdvantage {
+            return Err(GuardError::NoAdvantage {
                 step,
                 idle: row.idle,
             });

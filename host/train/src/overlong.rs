@@ -1,9 +1,9 @@
 //! A soft punishment of long trajectories.
 
+use rlf_policy::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
 use crate::batch::Batch;
-use crate::config::InvalidSetting;
 
 /// The soft punishment of overlong answers of DAPO (arXiv:2503.14476, equation 13). A trajectory with `n` model tokens gets
 /// this in addition to its reward:

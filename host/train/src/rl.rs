@@ -77,8 +77,10 @@ pub fn train<'a>(
             let started = Instant::now();
             let mut batch = Batch::new(&experience.groups, estimator.smallest_group())?;
             let punished = config.overlong.map(|overlong| overlong.punish(&mut batch));
-            let refused = refuse_biased(&batch, step, config.max_dropped_share)
-                .and_then(|()| config.guards.refuse_excluded(step + 1, &batch.exclusions));
+            let refused = refuse_biased(&batch, step, config.max_dropped_share).and_then(|()| {
+                let guards = &config.guards;
+                Ok(guards.refuse_excluded(step + 1, &batch.exclusions)?)
+            });
             if let Err(refused) = refused {
                 // What was learnt so far is kept.
                 phase_loop::abandon_step(0, &state, run, model, &optimizer)?;
@@ -160,7 +162,7 @@ pub fn train<'a>(
             }
             if let Err(refused) = config.guards.refuse_row(state.step, &batch, state.in_a_row) {
                 phase_loop::abandon_step(0, &state, run, model, &optimizer)?;
-                return Err(refused);
+                return Err(refused.into());
             }
         }
         Ok(PhaseEnd::Finished)
