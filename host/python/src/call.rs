@@ -1,7 +1,7 @@
 //! A call of a tool: from the arguments that a model wrote, and back as JSON.
 
 use rlf_dialogue::message::plain_text;
-use rlf_dialogue::tool::{CallOutcome, Ended, Observation};
+use rlf_dialogue::tool::{CallOutcome, Ended, Fault, Observation};
 use rlf_plugins::outcome::invalid_arguments;
 use serde_json::{Value, json};
 
@@ -17,6 +17,7 @@ pub(crate) fn unreadable(call_id: String, name: String, why: &serde_json::Error)
     let text = invalid_arguments(&format!("they are not JSON: {why}"));
     CallOutcome {
         ended: Ended::InvalidArguments,
+        fault: Fault::Model,
         ..CallOutcome::from_observation(call_id, name, Observation::text(text, true))
     }
 }

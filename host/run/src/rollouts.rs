@@ -131,15 +131,14 @@ impl PolicyRollouts {
         };
         let baselines = rollout(engine, tasks, 1, &greedy).await?;
         for (group, baseline) in groups.iter_mut().zip(&baselines) {
-            match curriculum::scores(baseline).next() {
-                Some(score) => group.baseline = Some(score.reward),
-                None => {
-                    let excluded = Excluded {
-                        reason: "the greedy trajectory of its task could not be scored".to_owned(),
-                        cause: ExclusionCause::Rollout,
-                    };
-                    group.scores.fill(Err(excluded));
-                }
+            if let Some(score) = curriculum::scores(baseline).next() {
+                group.baseline = Some(score.reward);
+            } else {
+                let excluded = Excluded {
+                    reason: "the greedy trajectory of its task could not be scored".to_owned(),
+                    cause: ExclusionCause::Rollout,
+                };
+                group.scores.fill(Err(excluded));
             }
         }
         Ok(groups)

@@ -936,14 +936,16 @@ fn the_temperature_of_sampling_is_that_of_the_ratio() {
     assert!(ratio(1.0, 0.7) > 0.0);
 }
 
+/// The steps of RL that an observer was shown, each as one of how many.
+type Shown = Vec<(u64, u64)>;
+
 /// Measures these successes after the steps of RL, and is killed once after one of them.
 struct Validate {
     successes: [f64; 5],
     killed_after: Option<u64>,
     /// The step after which the run is asked to stop.
     stopped_after: Option<u64>,
-    /// The steps of RL that it was shown: as number one of how many.
-    shown: Vec<(u64, u64)>,
+    shown: Shown,
 }
 
 #[async_trait]
@@ -975,7 +977,7 @@ fn validated(
     patience: u64,
     killed_after: Option<u64>,
     stopped_after: Option<u64>,
-) -> (Vec<(Phase, u64)>, String, Vec<(u64, u64)>) {
+) -> (Vec<(Phase, u64)>, String, Shown) {
     let folder = tempfile::tempdir().unwrap();
     let mut observer = Validate {
         successes,
@@ -1022,7 +1024,7 @@ fn validated(
     let best = best.to_string_lossy().into_owned();
     let (run, chosen) = Checkpoint::run_of(&folder.path().join("checkpoints/best")).unwrap();
     assert_eq!(run, fs::canonicalize(folder.path()).unwrap());
-    assert!(chosen.ends_with(&best), "{chosen:?}");
+    assert!(chosen.ends_with(&best), "{}", chosen.display());
     assert_eq!(Checkpoint::run_of(folder.path()), None);
     (all.collect(), best, observer.shown)
 }

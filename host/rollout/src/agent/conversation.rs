@@ -8,7 +8,7 @@ use rlf_dialogue::dialogue::{Dialogue, DialogueError};
 use rlf_dialogue::episode::{Episode, NextInput, Reply, Step};
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::task::Task;
-use rlf_dialogue::tool::{CallOutcome, Ended, Observation, ToolCall, ToolDefinition};
+use rlf_dialogue::tool::{CallOutcome, Ended, Fault, Observation, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory};
 
 use rlf_policy::{DrawKey, Sampler};
@@ -411,6 +411,7 @@ fn cancelled(call: &ToolCall) -> CallOutcome {
     let (id, name) = (call.call_id.clone(), call.name.clone());
     CallOutcome {
         ended: Ended::Cancelled,
+        fault: Fault::Model,
         observation: None,
         ..CallOutcome::from_observation(id, name, Observation::default())
     }
