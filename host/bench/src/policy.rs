@@ -167,9 +167,10 @@ impl fmt::Display for Report {
         for rate in &self.rates {
             let ours = rate.tokens_per_second;
             write!(f, "  {:<34} {ours:>9.0} tokens/s", rate.what)?;
-            match rate.operations {
-                Some(count) if count > 1e8 => writeln!(f, ", {:.0} TFLOP/s", ours * count / 1e12)?,
-                _ => writeln!(f)?,
+            match rate.operations.map(|count| ours * count / 1e9) {
+                Some(giga) if giga >= 1e3 => writeln!(f, ", {:.0} TFLOP/s", giga / 1e3)?,
+                Some(giga) => writeln!(f, ", {giga:.0} GFLOP/s")?,
+                None => writeln!(f)?,
             }
             for (name, peer) in &rate.peers {
                 writeln!(f, "    {name:<32} {peer:>9.0}, ratio {:.2}", ours / peer)?;
