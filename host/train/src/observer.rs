@@ -24,7 +24,7 @@ pub enum NextStep {
 /// An observer's report on a step.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Seen {
-    /// What happens next.
+    /// The decision about the next step.
     pub next: NextStep,
     /// The success on the validation split, from 0 to 1, if it was measured after this step.
     pub validated: Option<f64>,
