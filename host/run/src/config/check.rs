@@ -258,6 +258,14 @@ steps = 3
             ("[engine]\nslots = 0\n", "c.toml:16: [engine]: slots = 0"),
             ("[eval]\n\nsamples = 0\n", "c.toml:17: eval.samples = 0"),
             (
+                "patience = 3\n[eval]\nevery = 0\n",
+                "c.toml:15: rl.patience needs validations",
+            ),
+            (
+                "[checkpoint]\nkeep_best = true\n[eval]\nevery = 0\n",
+                "c.toml:16: checkpoint.keep_best needs validations",
+            ),
+            (
                 "[checkpoint]\nkeep_last = 0\n",
                 "c.toml:16: [checkpoint]: `checkpoint.keep_last = 0`",
             ),
