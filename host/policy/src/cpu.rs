@@ -108,6 +108,14 @@ impl<'a> Backend for Cpu<'a> {
         Ok(())
     }
 
+    fn rows_tensor(&self, rows: &Vec<f32>, width: usize) -> Result<Tensor> {
+        Tensor::from_vec(rows.clone(), (rows.len() / width, width), &Device::Cpu)
+    }
+
+    fn add_to_rows(&self, rows: &mut Vec<f32>, part: &Tensor) -> Result<()> {
+        self.add(rows, &part.flatten_all()?.to_vec1()?)
+    }
+
     fn tensor(&self, gradient: Vec<f32>, shape: &[usize]) -> Result<Tensor> {
         Tensor::from_vec(gradient, shape, &Device::Cpu)
     }

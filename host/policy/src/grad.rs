@@ -4,8 +4,9 @@
 //! whichever finishes first. So 1, 2 and 3 workers give the same bits.
 //!
 //! A pass has three parts: the trunk (embedding and layers), the vocabulary head in chunks of rows, and between their
-//! forward and backward passes the caller's loss, which sees only log-probabilities and entropies. [`crate::qwen3`] is
-//! differentiated by hand; the plain network is differentiated by candle's tape, layer by layer with checkpointing.
+//! forward and backward passes the caller's loss. The loss sees only log-probabilities, entropies, and the values of a
+//! value head if there is one. [`crate::qwen3`] is differentiated by hand; the plain network is differentiated by candle's
+//! tape, layer by layer with checkpointing.
 
 use candle_core::{DType, Tensor, Var};
 
@@ -18,6 +19,7 @@ use crate::ops::with_numbers;
 use crate::pass::{PassOptions, TokenStats};
 use crate::qwen3::{Backend, Network};
 use crate::tape::Trunk;
+use crate::value_head::ValueHead;
 use crate::weights::Parameter;
 
 /// A gradient for every parameter, in the order of [`Model::parameters`].
@@ -89,6 +91,8 @@ fn sum_of_squares(numbers: &[f32]) -> f64 {
 pub struct Accumulated<M> {
     /// Summed over the micro-batches in index order.
     pub gradients: Gradients,
+    /// The gradients of the value head, in a pass with one.
+    pub value_head: Option<Gradients>,
     /// The sum of the micro-batches' losses, in the same order.
     pub loss: f64,
     /// The loss function's other outputs, by micro-batch.
@@ -97,6 +101,8 @@ pub struct Accumulated<M> {
 
 struct Part<M> {
     gradients: Vec<Tensor>,
+    /// Those of the value head; empty without one.
+    value_head: Vec<Tensor>,
     loss: f64,
     output: M,
 }
@@ -116,30 +122,40 @@ impl Model {
         options: &PassOptions,
         loss: impl Fn(usize, &TokenStats) -> candle_core::Result<(Tensor, M)> + Sync,
     ) -> Result<Accumulated<M>> {
+        self.accumulate_with_values(batches, options, None, loss)
+    }
+
+    /// Like [`Self::accumulate`]. With a value head, the statistics have its values, and the head gets gradients too:
+    /// [`Accumulated::value_head`].
+    pub fn accumulate_with_values<M: Send>(
+        &self,
+        batches: &[PackedBatch],
+        options: &PassOptions,
+        value_head: Option<&ValueHead>,
+        loss: impl Fn(usize, &TokenStats) -> candle_core::Result<(Tensor, M)> + Sync,
+    ) -> Result<Accumulated<M>> {
         self.check_pass(batches, options)?;
         if batches.is_empty() {
             return Err(PolicyError::Input(
                 "no micro-batches to accumulate over".to_owned(),
             ));
         }
-        let mut sum: Option<Vec<Tensor>> = None;
+        let (mut sum, mut of_head) = (None, None);
         let mut total = 0.0;
         let mut outputs = Vec::with_capacity(batches.len());
         run_in_order(
             batches.len(),
             self.workers(options),
-            |index| self.pass(&batches[index], options, |stats| loss(index, stats)),
+            |index| {
+                self.pass(&batches[index], options, value_head, |stats| {
+                    loss(index, stats)
+                })
+            },
             |part: Part<M>| {
                 total += part.loss;
                 outputs.push(part.output);
-                sum = Some(match sum.take() {
-                    None => part.gradients,
-                    Some(sum) => sum
-                        .iter()
-                        .zip(&part.gradients)
-                        .map(|(sum, gradient)| sum + gradient)
-                        .collect::<candle_core::Result<_>>()?,
-                });
+                sum = Some(added(sum.take(), part.gradients)?);
+                of_head = Some(added(of_head.take(), part.value_head)?);
                 Ok(())
             },
         )?;
@@ -150,6 +166,15 @@ impl Model {
                 #[cfg(feature = "cuda")]
                 fused: self.fused(),
             },
+            value_head: value_head.map(|head| Gradients {
+                named: head
+                    .parameters()
+                    .map(|(name, _)| name.to_owned())
+                    .zip(of_head.unwrap_or_default())
+                    .collect(),
+                #[cfg(feature = "cuda")]
+                fused: false,
+            }),
             loss: total,
             outputs,
         })
@@ -159,13 +184,14 @@ impl Model {
         &self,
         batch: &PackedBatch,
         options: &PassOptions,
+        value_head: Option<&ValueHead>,
         loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
     ) -> Result<Part<M>> {
         if self.fused() {
             on_network!(self, |network| self
-                .network_pass(&network, batch, options, loss))
+                .network_pass(&network, batch, options, value_head, loss))
         } else {
-            self.plain_pass(batch, options, loss)
+            self.plain_pass(batch, options, value_head, loss)
         }
     }
 
@@ -174,6 +200,7 @@ impl Model {
         network: &Network<B>,
         batch: &PackedBatch,
         options: &PassOptions,
+        value_head: Option<&ValueHead>,
         loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
     ) -> Result<Part<M>> {
         let (b, head, temperature) = (&network.backend, network.head, options.temperature);
@@ -181,17 +208,24 @@ impl Model {
         let tape = network.forward(&batch, options.checkpointing)?;
         let rows = network.rows(&tape, &batch)?;
         let (log_probs, entropy) = b.log_probs(&rows, head, &batch.places, temperature)?;
-        let leaves = Leaves::new(&log_probs, &entropy)?;
-        let (loss, output) = loss(&leaves.stats())?;
-        let (d_log_probs, d_entropy) = leaves.gradients(&loss)?;
-        let (d_rows, d_head) = b.log_probs_backward(
+        let valued = match value_head {
+            Some(value_head) => Some((b.rows_tensor(&rows, network.widths.hidden)?, value_head)),
+            None => None,
+        };
+        let leaves = Leaves::new(&log_probs, &entropy, valued)?;
+        let (loss, output) = loss(&leaves.stats()?)?;
+        let d = leaves.gradients(&loss)?;
+        let (mut d_rows, d_head) = b.log_probs_backward(
             &rows,
             head,
             &batch.places,
             temperature,
-            &d_log_probs,
-            d_entropy.as_ref(),
+            &d.log_probs,
+            d.entropy.as_ref(),
         )?;
+        if let Some(part) = &d.rows {
+            b.add_to_rows(&mut d_rows, part)?;
+        }
         let lengths = self.layout().iter().map(Parameter::len);
         let mut gradients = network.backward(tape, &batch, &d_rows, lengths)?;
         b.add(&mut gradients[self.head_index()], &d_head)?;
@@ -203,6 +237,7 @@ impl Model {
             .collect::<candle_core::Result<_>>()?;
         Ok(Part {
             gradients,
+            value_head: d.value_head,
             loss: value(&loss)?,
             output,
         })
@@ -212,6 +247,7 @@ impl Model {
         &self,
         batch: &PackedBatch,
         options: &PassOptions,
+        value_head: Option<&ValueHead>,
         loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
     ) -> Result<Part<M>> {
         let trunk = if options.checkpointing {
@@ -222,11 +258,16 @@ impl Model {
         let head = self.plain_head(options.temperature);
         let rows = trunk.rows.detach();
         let (log_probs, entropy) = head.forward(&rows, &batch.targets)?;
-        let leaves = Leaves::new(&log_probs, &entropy)?;
-        let (loss, output) = loss(&leaves.stats())?;
-        let (d_log_probs, d_entropy) = leaves.gradients(&loss)?;
+        let valued = value_head.map(|value_head| (rows.clone(), value_head));
+        let leaves = Leaves::new(&log_probs, &entropy, valued)?;
+        let (loss, output) = loss(&leaves.stats()?)?;
+        let d = leaves.gradients(&loss)?;
         let (d_rows, d_head) =
-            head.backward(&rows, &batch.targets, &d_log_probs, d_entropy.as_ref())?;
+            head.backward(&rows, &batch.targets, &d.log_probs, d.entropy.as_ref())?;
+        let d_rows = match &d.rows {
+            Some(part) => (d_rows + part)?,
+            None => d_rows,
+        };
         let of_trunk = trunk.backward(self, batch, &d_rows)?;
         let mut gradients = Vec::with_capacity(of_trunk.len());
         for (index, of_trunk) in of_trunk.into_iter().enumerate() {
@@ -245,42 +286,91 @@ impl Model {
         }
         Ok(Part {
             gradients,
+            value_head: d.value_head,
             loss: value(&loss)?,
             output,
         })
     }
 }
 
-/// The leaves of the loss's own tape: the loss is differentiated down to them and no further.
-struct Leaves {
-    log_probs: Var,
-    entropy: Var,
+/// Adds gradients to the sum of those before, in the order of parameters.
+fn added(sum: Option<Vec<Tensor>>, part: Vec<Tensor>) -> candle_core::Result<Vec<Tensor>> {
+    let Some(sum) = sum else { return Ok(part) };
+    let pairs = sum.iter().zip(&part);
+    pairs.map(|(sum, gradient)| sum + gradient).collect()
 }
 
-impl Leaves {
-    fn new(log_probs: &Tensor, entropy: &Tensor) -> Result<Self> {
+/// The leaves of the loss's own tape: the loss is differentiated down to them and no further.
+struct Leaves<'a> {
+    log_probs: Var,
+    entropy: Var,
+    /// The rows that values are computed from, `[targets, hidden]`, and the head that computes them.
+    valued: Option<(Var, &'a ValueHead)>,
+}
+
+/// The gradients of [`Leaves`].
+struct LeafGradients {
+    /// Zeros if the loss does not use log-probabilities.
+    log_probs: Tensor,
+    /// `None` if the loss does not use entropies.
+    entropy: Option<Tensor>,
+    /// Of the rows, through their values; `None` if nothing flows through them.
+    rows: Option<Tensor>,
+    /// Of the value head's parameters; empty without one.
+    value_head: Vec<Tensor>,
+}
+
+impl<'a> Leaves<'a> {
+    fn new(
+        log_probs: &Tensor,
+        entropy: &Tensor,
+        valued: Option<(Tensor, &'a ValueHead)>,
+    ) -> Result<Self> {
         Ok(Self {
             log_probs: Var::from_tensor(log_probs)?,
             entropy: Var::from_tensor(entropy)?,
+            valued: match valued {
+                Some((rows, head)) => Some((Var::from_tensor(&rows)?, head)),
+                None => None,
+            },
         })
     }
 
-    fn stats(&self) -> TokenStats {
-        TokenStats {
+    fn stats(&self) -> Result<TokenStats> {
+        let values = match &self.valued {
+            Some((rows, head)) if head.trains_trunk() => Some(head.values(rows.as_tensor())?),
+            Some((rows, head)) => Some(head.values(&rows.as_detached_tensor())?),
+            None => None,
+        };
+        Ok(TokenStats {
             log_probs: self.log_probs.as_tensor().clone(),
             entropy: self.entropy.as_tensor().clone(),
-        }
+            values,
+        })
     }
 
-    /// The gradients of the log-probabilities (zeros if the loss does not use them) and of the entropies (`None` if it
-    /// does not use them).
-    fn gradients(&self, loss: &Tensor) -> Result<(Tensor, Option<Tensor>)> {
+    fn gradients(&self, loss: &Tensor) -> Result<LeafGradients> {
         let mut store = loss.backward()?;
-        let d_log_probs = match store.remove(&self.log_probs) {
-            Some(gradient) => gradient,
-            None => self.log_probs.zeros_like()?,
-        };
-        Ok((d_log_probs, store.remove(&self.entropy)))
+        let mut of = |leaf: &Var| store.remove(leaf).map(|gradient| gradient.detach());
+        let (mut rows, mut value_head) = (None, Vec::new());
+        if let Some((own_rows, head)) = &self.valued {
+            rows = of(own_rows);
+            for (_, variable) in head.parameters() {
+                value_head.push(match of(variable) {
+                    Some(gradient) => gradient.contiguous()?,
+                    None => variable.zeros_like()?,
+                });
+            }
+        }
+        Ok(LeafGradients {
+            log_probs: match of(&self.log_probs) {
+                Some(gradient) => gradient,
+                None => self.log_probs.zeros_like()?,
+            },
+            entropy: of(&self.entropy),
+            rows,
+            value_head,
+        })
     }
 }
 

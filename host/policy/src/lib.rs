@@ -20,6 +20,7 @@
 //! | weights, shape and vocabulary of a model | `model`, `weights`, `config` |
 //! | packed sequences and micro-batches | `batch` |
 //! | log-probabilities without and with gradients | `pass`, [`mod@grad`] |
+//! | values of tokens, for a critic | `value_head` |
 //! | the optimiser, its settings and schedule | `optimizer` |
 //! | decoding with a KV cache, and sampling | `decode`, `sample` |
 //! | weights on disk, in Hugging Face's format | `hugging_face`, `generation` |
@@ -91,6 +92,7 @@ mod qwen3;
 mod sample;
 mod simd;
 mod tape;
+mod value_head;
 mod weights;
 
 pub use batch::{PackedBatch, Sequence, micro_batches};
@@ -102,7 +104,8 @@ pub use generation::GenerationConfig;
 pub use grad::{Accumulated, Gradients};
 pub use hugging_face::{SaveOptions, StoredDtype};
 pub use model::{Model, Operators, Precision};
-pub use optimizer::{AdamW, OptimizerConfig, Schedule, StepReport};
+pub use optimizer::{AdamW, OptimizerConfig, Schedule, StepReport, Trainable};
 pub use pass::{PassOptions, TokenStats};
 pub use rlf_random::{Key, Purpose};
 pub use sample::{Draw, DrawKey, Sampled, Sampler, SamplingParams};
+pub use value_head::ValueHead;

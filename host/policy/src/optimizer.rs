@@ -3,6 +3,7 @@
 //! Parameters and moments are f32. The update works element by element, so its result depends on its inputs only.
 
 mod config;
+mod trainable;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,10 +16,10 @@ use rayon::prelude::*;
 use crate::error::{PolicyError, Result};
 use crate::grad::Gradients;
 use crate::hugging_face::{read_tensors, write_tensors};
-use crate::model::Model;
 use crate::ops::numbers;
 
 pub use config::{OptimizerConfig, Schedule};
+pub use trainable::Trainable;
 
 /// The report of one step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,7 +40,7 @@ pub struct AdamW {
 
 impl AdamW {
     /// A new optimiser, with all moments 0.
-    pub fn new(model: &Model, config: OptimizerConfig) -> Result<Self> {
+    pub fn new(model: &impl Trainable, config: OptimizerConfig) -> Result<Self> {
         config.validate()?;
         let moments = model
             .parameters()
@@ -57,13 +58,13 @@ impl AdamW {
         self.steps
     }
 
-    /// Updates the model's weights in place, at this learning rate (see [`OptimizerConfig::rate_at`]).
+    /// Updates the weights in place, at this learning rate (see [`OptimizerConfig::rate_at`]).
     ///
     /// # Errors
     /// If the gradient is not finite. Then nothing is changed.
     pub fn step(
         &mut self,
-        model: &Model,
+        model: &impl Trainable,
         gradients: &Gradients,
         learning_rate: f64,
     ) -> Result<StepReport> {
@@ -127,7 +128,7 @@ impl AdamW {
     }
 
     /// Writes the state to a safetensors file, atomically. `model` gives the names.
-    pub fn save(&self, file: &Path, model: &Model) -> Result<()> {
+    pub fn save(&self, file: &Path, model: &impl Trainable) -> Result<()> {
         let mut tensors = Vec::with_capacity(self.moments.len());
         for ((name, _), moments) in model.parameters().zip(&self.moments) {
             tensors.push((
@@ -141,7 +142,7 @@ impl AdamW {
     }
 
     /// Reads the state that [`Self::save`] wrote, for a model of the same shape.
-    pub fn load(file: &Path, model: &Model, config: OptimizerConfig) -> Result<Self> {
+    pub fn load(file: &Path, model: &impl Trainable, config: OptimizerConfig) -> Result<Self> {
         let mut state = Self::new(model, config)?;
         let (mut tensors, metadata) = read_tensors(file)?;
         state.steps = metadata

@@ -39,6 +39,8 @@ pub struct TokenStats {
     pub log_probs: Tensor,
     /// Entropy of the distribution that the target was drawn from, in nats, `[targets]`.
     pub entropy: Tensor,
+    /// The values that a value head gives, `[targets]`; only in a pass with one.
+    pub values: Option<Tensor>,
 }
 
 impl Model {
@@ -70,7 +72,11 @@ impl Model {
             let (log_probs, entropy) = self
                 .plain_head(temperature)
                 .forward(&rows, &batch.targets)?;
-            return Ok(TokenStats { log_probs, entropy });
+            return Ok(TokenStats {
+                log_probs,
+                entropy,
+                values: None,
+            });
         }
         on_network!(self, |network| {
             let batch = network.batch(batch)?;
@@ -79,7 +85,11 @@ impl Model {
                 network
                     .backend
                     .log_probs(&rows, network.head, &batch.places, temperature)?;
-            Ok(TokenStats { log_probs, entropy })
+            Ok(TokenStats {
+                log_probs,
+                entropy,
+                values: None,
+            })
         })
     }
 

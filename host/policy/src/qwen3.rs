@@ -57,6 +57,10 @@ pub(crate) trait Backend {
     fn operand<'s>(&'s self, stream: &'s Self::Stream) -> Result<Self::Operand<'s>>;
     /// Adds `part` to `sum`.
     fn add(&self, sum: &mut Self::Gradient, part: &Self::Gradient) -> Result<()>;
+    /// A copy of rows as a tensor in f32, `[rows, width]`.
+    fn rows_tensor(&self, rows: &Self::Rows, width: usize) -> Result<Tensor>;
+    /// Adds a tensor in f32, `[rows, width]`, to rows.
+    fn add_to_rows(&self, rows: &mut Self::Rows, part: &Tensor) -> Result<()>;
     /// A gradient as a tensor.
     fn tensor(&self, gradient: Self::Gradient, shape: &[usize]) -> Result<Tensor>;
 

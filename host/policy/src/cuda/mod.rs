@@ -19,7 +19,9 @@ use candle_core::cuda_backend::WrapErr;
 use candle_core::cuda_backend::cudarc::driver::result::memcpy_dtod_async;
 use candle_core::cuda_backend::cudarc::driver::{CudaSlice, DeviceRepr};
 use candle_core::op::BackpropOp;
-use candle_core::{CudaDevice, CudaStorage, Device, Error, Layout, Result, Storage, Tensor, bail};
+use candle_core::{
+    CudaDevice, CudaStorage, DType, Device, Error, Layout, Result, Storage, Tensor, bail,
+};
 
 pub(crate) use launch::Number;
 use launch::{At, Factor, Kernel, Product, WARP};
@@ -151,6 +153,13 @@ impl<T: Number> Cuda<'_, T> {
     pub(crate) fn room<N: DeviceRepr>(&self, count: usize) -> Result<CudaSlice<N>> {
         // SAFETY: every kernel and product here writes its whole output before anything reads it.
         unsafe { self.device.alloc::<N>(count) }
+    }
+
+    /// A copy of rows as a tensor, `[rows, width]`.
+    fn copy_of_rows(&self, rows: &CudaSlice<T>, width: usize) -> Result<Tensor> {
+        let mut copy = self.room::<T>(rows.len())?;
+        self.device.memcpy_dtod(rows, &mut copy)?;
+        Ok(tensor(copy, &[rows.len() / width, width], &self.device))
     }
 
     fn kernel(&self, name: &str) -> Kernel<'_> {
@@ -392,6 +401,18 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
             .slice(part)
             .long(part.len())
             .launch_each(part.len())
+    }
+
+    fn rows_tensor(&self, rows: &CudaSlice<T>, width: usize) -> Result<Tensor> {
+        self.copy_of_rows(rows, width)?.to_dtype(DType::F32)
+    }
+
+    fn add_to_rows(&self, rows: &mut CudaSlice<T>, part: &Tensor) -> Result<()> {
+        let own = self.copy_of_rows(rows, part.dim(1)?)?;
+        let sum = (own.to_dtype(DType::F32)? + part)?.to_dtype(own.dtype())?;
+        let (storage, layout) = sum.storage_and_layout();
+        self.device
+            .memcpy_dtod(numbers::<T>(&storage, layout)?, rows)
     }
 
     fn tensor(&self, gradient: CudaSlice<f32>, shape: &[usize]) -> Result<Tensor> {

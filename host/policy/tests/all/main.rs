@@ -5,3 +5,4 @@ mod exactness;
 mod gradients;
 mod reference;
 mod support;
+mod values;
