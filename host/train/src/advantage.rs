@@ -2,10 +2,11 @@
 //! token likelier, a negative one less likely.
 //!
 //! An estimator sees the whole batch of a step, because estimators differ in the set that they average
-//! over: GRPO over a group, Reinforce++ over all model tokens, RLOO over the rest of a group, GAE over
+//! over: GRPO over a group, Reinforce++ over all model tokens, RLOO over the rest of a group, PPO's GAE over
 //! the future of one trajectory.
 
 mod dr_grpo;
+mod gae;
 mod groups;
 mod grpo;
 mod mt_grpo;
@@ -17,6 +18,7 @@ mod sample;
 mod whitening;
 
 pub use dr_grpo::DrGrpo;
+pub use gae::Gae;
 pub use grpo::Grpo;
 pub use mt_grpo::MtGrpo;
 pub use reinforce_pp::ReinforcePlusPlus;
@@ -24,6 +26,15 @@ pub use reinforce_pp_baseline::ReinforcePlusPlusBaseline;
 pub use remax::ReMax;
 pub use rloo::Rloo;
 pub use sample::{Sample, SampleError};
+
+/// The result of an estimator: one vector per sample, one entry per token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimates {
+    /// The advantages: see [`AdvantageEstimator::advantages`].
+    pub advantages: Vec<Vec<f32>>,
+    /// The values that a critic should have given to model tokens, 0 off the mask. None if the estimator needs no critic.
+    pub value_targets: Option<Vec<Vec<f32>>>,
+}
 
 /// Turns the rewards of a batch into per-token advantages.
 pub trait AdvantageEstimator: Send + Sync {
@@ -40,9 +51,22 @@ pub trait AdvantageEstimator: Send + Sync {
         false
     }
 
+    /// True if it reads the values of a critic: [`Sample::values`]. Then it gives value targets, too. Default false.
+    fn needs_values(&self) -> bool {
+        false
+    }
+
     /// The advantages: one vector per sample, one entry per token. Every entry is finite and 0 off the
     /// mask. Excluded samples have 0 throughout and take no part in any statistic.
     fn advantages(&self, batch: &[Sample]) -> Vec<Vec<f32>>;
+
+    /// The advantages, and what a critic learns from. Default: advantages alone.
+    fn estimates(&self, batch: &[Sample]) -> Estimates {
+        Estimates {
+            advantages: self.advantages(batch),
+            value_targets: None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -59,13 +83,15 @@ mod tests {
             Box::new(Rloo),
             Box::new(ReMax),
             Box::new(ReinforcePlusPlusBaseline),
-            Box::new(ReinforcePlusPlus {
+            Box::new(ReinforcePlusPlus { gamma: 1.0 }),
+            Box::new(ReinforcePlusPlus { gamma: 0.9 }),
+            Box::new(Gae {
                 gamma: 1.0,
-                kl_coefficient: 0.0,
+                lambda: 1.0,
             }),
-            Box::new(ReinforcePlusPlus {
+            Box::new(Gae {
                 gamma: 0.9,
-                kl_coefficient: 0.1,
+                lambda: 0.8,
             }),
         ]
     }
@@ -93,7 +119,9 @@ mod tests {
                         .zip(log_probs.iter().cycle())
                         .map(|(_, pair)| *pair)
                         .unzip();
+                    let values = old.iter().map(|p| 0.3 * p + 0.5).collect();
                     let sample = Sample::from_mask(group, &mask, reward)
+                        .with_values(values)
                         .with_log_probs(old)
                         .with_reference_log_probs(reference)
                         .with_baseline(Some(reward / 3.0 - 0.1))
@@ -114,13 +142,21 @@ mod tests {
         #[test]
         fn advantages_are_finite_aligned_and_zero_off_the_mask(batch in batches()) {
             for estimator in estimators() {
-                let advantages = estimator.advantages(&batch);
+                let Estimates { advantages, value_targets } = estimator.estimates(&batch);
+                prop_assert_eq!(&advantages, &estimator.advantages(&batch));
+                prop_assert_eq!(value_targets.is_some(), estimator.needs_values());
                 prop_assert_eq!(advantages.len(), batch.len());
                 for (sample, values) in batch.iter().zip(&advantages) {
                     prop_assert_eq!(values.len(), sample.mask().len());
                     for (value, seen) in values.iter().zip(sample.mask()) {
                         prop_assert!(value.is_finite());
                         prop_assert!(*value == 0.0 || (*seen && !sample.excluded()));
+                    }
+                }
+                for (sample, targets) in batch.iter().zip(value_targets.iter().flatten()) {
+                    prop_assert_eq!(targets.len(), sample.mask().len());
+                    for (target, seen) in targets.iter().zip(sample.mask()) {
+                        prop_assert!(target.is_finite() && (*seen || *target == 0.0));
                     }
                 }
             }
@@ -155,16 +191,22 @@ mod tests {
         }
 
         #[test]
-        fn observation_tokens_between_turns_change_no_advantage(batch in batches()) {
+        fn observation_tokens_between_turns_change_no_advantage_and_no_value_target(batch in batches()) {
             // The same model tokens with every observation taken out.
             let bare: Vec<Sample> = batch.iter().map(Sample::without_observations).collect();
             for estimator in estimators() {
-                let with = estimator.advantages(&batch);
-                let without = estimator.advantages(&bare);
-                for ((sample, a), b) in batch.iter().zip(&with).zip(&without) {
-                    let model: Vec<f32> =
-                        a.iter().zip(sample.mask()).filter(|(_, seen)| **seen).map(|(a, _)| *a).collect();
-                    prop_assert_eq!(&model, b);
+                let (with, without) = (estimator.estimates(&batch), estimator.estimates(&bare));
+                let pairs = [
+                    (Some(with.advantages), Some(without.advantages)),
+                    (with.value_targets, without.value_targets),
+                ];
+                for (with, without) in pairs {
+                    let rows = with.iter().flatten().zip(without.iter().flatten());
+                    for (sample, (a, b)) in batch.iter().zip(rows) {
+                        let model: Vec<f32> =
+                            a.iter().zip(sample.mask()).filter(|(_, seen)| **seen).map(|(a, _)| *a).collect();
+                        prop_assert_eq!(&model, b);
+                    }
                 }
             }
         }

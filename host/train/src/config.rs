@@ -1,16 +1,21 @@
 //! Every setting of SFT and RL, with its default, unit and effect.
 
+mod check_rl;
+mod rl_optimizer;
+
 use rlf_policy::PassOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::advantage::{
-    AdvantageEstimator, DrGrpo, Grpo, MtGrpo, ReMax, ReinforcePlusPlus, ReinforcePlusPlusBaseline,
-    Rloo,
+    AdvantageEstimator, DrGrpo, Gae, Grpo, MtGrpo, ReMax, ReinforcePlusPlus,
+    ReinforcePlusPlusBaseline, Rloo,
 };
 use crate::curriculum::CurriculumConfig;
 use crate::loss::{Aggregation, ClippedPolicy, Ratio};
 
+pub use crate::critic::CriticConfig;
 pub use crate::guards::GuardsConfig;
+pub use crate::kl::{AdaptiveKl, KlEstimator, KlPlace};
 pub use crate::overlong::Overlong;
 pub use rlf_policy::{InvalidSetting, OptimizerConfig, Schedule};
 
@@ -119,19 +124,23 @@ pub enum Algorithm {
     /// the loss.
     #[serde(rename = "reinforce++-baseline")]
     ReinforcePlusPlusBaseline,
+    /// [`Gae`]: advantages from the values of a critic, `[rl.critic]`, normalised over the batch; the KL penalty is in the
+    /// reward.
+    #[serde(rename = "ppo")]
+    Ppo,
 }
 
 /// Reinforcement learning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RlConfig {
-    /// `grpo` (default), `mt-grpo`, `dr-grpo`, `rloo`, `remax`, `reinforce++` or `reinforce++-baseline`.
+    /// `grpo` (default), `mt-grpo`, `dr-grpo`, `rloo`, `remax`, `reinforce++`, `reinforce++-baseline` or `ppo`.
     pub algorithm: Algorithm,
     /// Steps of rollout and update. Default 100. 0 leaves the phase out.
     pub steps: u64,
     /// Tasks per step. Default 64.
     pub prompts_per_step: usize,
-    /// Trajectories per task. Default 8; all algorithms but `reinforce++` and `remax` need at least 2.
+    /// Trajectories per task. Default 8; all algorithms but `reinforce++`, `remax` and `ppo` need at least 2.
     pub group_size: usize,
     /// Updates per pass over a step's trajectories. Default 1, which is exactly on-policy.
     pub mini_batches: usize,
@@ -150,13 +159,31 @@ pub struct RlConfig {
     /// sampled. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dual_clip: Option<f64>,
-    /// Weight of the KL to the reference policy, which RL began with. `reinforce++` adds it to the reward, the others to
-    /// the loss. Default 0, which needs no reference policy in memory.
+    /// Weight of the KL to the reference policy, which RL began with. Default 0, which needs no reference policy in memory.
     pub kl_coefficient: f64,
+    /// The place of the KL penalty: `loss` or `reward`. Default: `reward` for `reinforce++` and `ppo`, `loss` for the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kl_in: Option<KlPlace>,
+    /// The estimator of the KL: `k1`, `k2` or `k3`. Default: `k3` in the loss, `k1` in the reward. In the loss, the gradient
+    /// of `k2` is that of the reverse KL, and `k1` is refused: its gradient is 0 on average.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kl_estimator: Option<KlEstimator>,
+    /// Changes `kl_coefficient` after each step, so that the KL comes close to a target: `{ target = 0.05, horizon = 5120 }`.
+    /// Default: none; the weight is constant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adaptive_kl: Option<AdaptiveKl>,
     /// Weight of the entropy bonus in the loss. Default 0.
     pub entropy_coefficient: f64,
-    /// Discount per model token; `reinforce++` only. Default 1.
+    /// Discount per model token; `reinforce++` and `ppo` only. Default 1.
     pub gamma: f64,
+    /// Lambda of generalised advantage estimation; `ppo` only. Default 1, as in verl: an advantage is then the sum of all
+    /// rewards that follow minus the critic's value, whose errors bias nothing. With 0.95, TRL's default, the outcome counts a
+    /// thousandth 135 tokens earlier, and the critic must bridge the distance.
+    #[serde(skip_serializing_if = "is_one")]
+    pub gae_lambda: f64,
+    /// The critic; `ppo` only.
+    #[serde(skip_serializing_if = "CriticConfig::is_default")]
+    pub critic: CriticConfig,
     /// `token-mean` (default) or `sequence-mean`.
     pub aggregation: Aggregation,
     /// Temperature of sampling, and of every log-probability in training. Default 1.
@@ -181,7 +208,7 @@ pub struct RlConfig {
     /// Maximum number of rounds in a step that play further tasks in place of those whose rewards are all the same ("dynamic
     /// sampling" of DAPO, arXiv:2503.14476). With 1 or more, groups whose rewards are all the same do not count in the
     /// normalisation of the loss. Default 0. Not with a curriculum, which draws tasks by their success itself, nor with
-    /// `remax`, `reinforce++` and `mt-grpo`, which learn from such groups, too.
+    /// `remax`, `reinforce++`, `mt-grpo` and `ppo`, nor with the KL in the reward: they learn from such groups, too.
     #[serde(skip_serializing_if = "is_zero")]
     pub refill: u32,
     /// Punishes trajectories with many model tokens (DAPO): `{ max_tokens = 400, buffer = 100 }`. Default: none.
@@ -194,7 +221,8 @@ pub struct RlConfig {
     /// Limits beyond which RL stops.
     #[serde(skip_serializing_if = "GuardsConfig::is_default")]
     pub guards: GuardsConfig,
-    /// The optimiser.
+    /// The optimiser. Its learning rate is 1e-6 by default.
+    #[serde(deserialize_with = "rl_optimizer::deserialize")]
     pub optimizer: OptimizerConfig,
 }
 
@@ -212,8 +240,13 @@ impl Default for RlConfig {
             clip_high: 0.28,
             dual_clip: None,
             kl_coefficient: 0.0,
+            kl_in: None,
+            kl_estimator: None,
+            adaptive_kl: None,
             entropy_coefficient: 0.0,
             gamma: 1.0,
+            gae_lambda: 1.0,
+            critic: CriticConfig::default(),
             aggregation: Aggregation::TokenMean,
             temperature: 1.0,
             max_dropped_share: 0.5,
@@ -225,17 +258,13 @@ impl Default for RlConfig {
             overlong: None,
             patience: 0,
             guards: GuardsConfig::default(),
-            optimizer: OptimizerConfig::default(),
+            optimizer: rl_optimizer::default(),
         }
     }
 }
 
 /// Maximum number of trajectories of one step; no machine plays as many.
 const MAX_TRAJECTORIES: usize = 1_000_000;
-/// Maximum number of rounds that refill a step.
-const MAX_REFILL: u32 = 100;
-/// Maximum number of times that a step learns from its rollouts.
-const MAX_EPOCHS: u64 = 1000;
 
 /// Keys that `[rl]` does not have although people expect them, and the reason.
 pub const ABSENT_RL_KEYS: [(&str, &str); 2] = [("top_p", TRUNCATION), ("top_k", TRUNCATION)];
@@ -246,145 +275,6 @@ const TRUNCATION: &str = "truncated sampling is for evaluation: the log-probabil
      evaluation sample with that file";
 
 impl RlConfig {
-    /// Refuses settings that cannot be trained with.
-    pub fn validate(&self) -> Result<(), InvalidSetting> {
-        let at_least_one = "must be at least 1";
-        let not_negative = |x: f64| x.is_finite() && x >= 0.0;
-        let smallest_group = self.estimator().smallest_group();
-        InvalidSetting::require(
-            self.group_size >= smallest_group,
-            "rl.group_size",
-            &self.group_size,
-            if smallest_group > 1 {
-                "this algorithm compares the trajectories of a group, and one trajectory alone always gets advantage 0; \
-                 write at least 2 (8 is usual), or use `algorithm = \"reinforce++\"`"
-            } else {
-                at_least_one
-            },
-        )?;
-        InvalidSetting::require(
-            self.group_size.saturating_mul(self.prompts_per_step) <= MAX_TRAJECTORIES,
-            "rl.prompts_per_step",
-            &self.prompts_per_step,
-            "times rl.group_size, is more than 1,000,000 trajectories a step",
-        )?;
-        InvalidSetting::require(
-            self.prompts_per_step >= 1,
-            "rl.prompts_per_step",
-            &self.prompts_per_step,
-            at_least_one,
-        )?;
-        InvalidSetting::require(
-            self.mini_batches >= 1,
-            "rl.mini_batches",
-            &self.mini_batches,
-            at_least_one,
-        )?;
-        InvalidSetting::require(
-            (1..=MAX_EPOCHS).contains(&self.epochs),
-            "rl.epochs",
-            &self.epochs,
-            "write 1 to 1000; a step that is interrupted is repeated with all its epochs",
-        )?;
-        InvalidSetting::require(
-            self.micro_batch_tokens >= 1,
-            "rl.micro_batch_tokens",
-            &self.micro_batch_tokens,
-            at_least_one,
-        )?;
-        InvalidSetting::require(
-            (0.0..=1.0).contains(&self.clip_low),
-            "rl.clip_low",
-            &self.clip_low,
-            "the lower bound of the ratio is 1 - clip_low: from 0 to 1, 0.2 is usual",
-        )?;
-        InvalidSetting::require(
-            not_negative(self.clip_high),
-            "rl.clip_high",
-            &self.clip_high,
-            "the upper bound of the ratio is 1 + clip_high: 0 or more, 0.2 to 0.28 is usual",
-        )?;
-        if let Some(bound) = self.dual_clip {
-            InvalidSetting::require(
-                bound.is_finite() && bound > 1.0,
-                "rl.dual_clip",
-                &bound,
-                "must be above 1, such as 3; leave it out for no such bound",
-            )?;
-        }
-        InvalidSetting::require(
-            not_negative(self.kl_coefficient),
-            "rl.kl_coefficient",
-            &self.kl_coefficient,
-            "must be 0 or more, such as 0.001",
-        )?;
-        InvalidSetting::require(
-            not_negative(self.entropy_coefficient),
-            "rl.entropy_coefficient",
-            &self.entropy_coefficient,
-            "must be 0 or more",
-        )?;
-        InvalidSetting::require(
-            self.gamma > 0.0 && self.gamma <= 1.0,
-            "rl.gamma",
-            &self.gamma,
-            "must be above 0 and at most 1",
-        )?;
-        InvalidSetting::require(
-            // As sampling uses it: a tiny value is 0 there.
-            (self.temperature as f32).is_finite() && self.temperature as f32 > 0.0,
-            "rl.temperature",
-            &self.temperature,
-            "must be above 0: greedy rollouts explore nothing and have no probabilities; 1.0 is usual",
-        )?;
-        InvalidSetting::require(
-            (0.0..=1.0).contains(&self.max_dropped_share),
-            "rl.max_dropped_share",
-            &self.max_dropped_share,
-            "is a share of a step's groups, from 0 to 1",
-        )?;
-        if let Some(curriculum) = &self.curriculum {
-            curriculum.validate()?;
-        }
-        self.validate_refill()?;
-        if let Some(overlong) = &self.overlong {
-            overlong.validate()?;
-            InvalidSetting::require(
-                self.algorithm != Algorithm::ReMax,
-                "rl.overlong.max_tokens",
-                &overlong.max_tokens,
-                "ReMax compares with a greedy trajectory, which is not punished; leave out `rl.overlong`, or choose another \
-                 algorithm",
-            )?;
-        }
-        self.guards.validate()?;
-        self.optimizer.validate()
-    }
-
-    fn validate_refill(&self) -> Result<(), InvalidSetting> {
-        let compares_groups = match self.algorithm {
-            Algorithm::ReMax | Algorithm::ReinforcePlusPlus | Algorithm::MtGrpo => false,
-            Algorithm::Grpo
-            | Algorithm::DrGrpo
-            | Algorithm::Rloo
-            | Algorithm::ReinforcePlusPlusBaseline => true,
-        };
-        for (is_right, mend) in [
-            (self.refill <= MAX_REFILL, "write 0 to 100 rounds"),
-            (
-                self.refill == 0 || self.curriculum.is_none(),
-                "a curriculum draws tasks by the policy's success itself; leave out one of the two",
-            ),
-            (
-                self.refill == 0 || compares_groups,
-                "with this algorithm, groups whose rewards are all the same teach something, too; leave it out",
-            ),
-        ] {
-            InvalidSetting::require(is_right, "rl.refill", &self.refill, mend)?;
-        }
-        Ok(())
-    }
-
     pub(crate) fn pass(&self) -> PassOptions {
         PassOptions {
             workers: workers(self.workers),
@@ -402,25 +292,47 @@ impl RlConfig {
             Algorithm::Rloo => Box::new(Rloo),
             Algorithm::ReMax => Box::new(ReMax),
             Algorithm::ReinforcePlusPlusBaseline => Box::new(ReinforcePlusPlusBaseline),
-            Algorithm::ReinforcePlusPlus => Box::new(ReinforcePlusPlus {
+            Algorithm::ReinforcePlusPlus => Box::new(ReinforcePlusPlus { gamma: self.gamma }),
+            Algorithm::Ppo => Box::new(Gae {
                 gamma: self.gamma,
-                kl_coefficient: self.kl_coefficient,
+                lambda: self.gae_lambda,
             }),
         }
     }
 
-    /// The loss that these settings choose.
-    pub fn policy_loss(&self) -> ClippedPolicy {
+    /// The settings of the critic, if the algorithm has one.
+    pub(crate) fn active_critic(&self) -> Option<&CriticConfig> {
+        self.estimator().needs_values().then_some(&self.critic)
+    }
+
+    /// The place of the KL penalty.
+    pub fn kl_place(&self) -> KlPlace {
+        self.kl_in.unwrap_or(match self.algorithm {
+            Algorithm::ReinforcePlusPlus | Algorithm::Ppo => KlPlace::Reward,
+            _ => KlPlace::Loss,
+        })
+    }
+
+    /// The estimator of the KL penalty.
+    pub fn kl(&self) -> KlEstimator {
+        self.kl_estimator.unwrap_or(match self.kl_place() {
+            KlPlace::Loss => KlEstimator::K3,
+            KlPlace::Reward => KlEstimator::K1,
+        })
+    }
+
+    /// The loss that these settings choose, in a step whose KL has the weight `kl_coefficient`.
+    pub fn policy_loss(&self, kl_coefficient: f64) -> ClippedPolicy {
         ClippedPolicy {
             ratio: self.importance_ratio,
             clip_low: self.clip_low,
             clip_high: self.clip_high,
             dual_clip: self.dual_clip,
-            kl_coefficient: match self.algorithm {
-                // It is in the reward instead.
-                Algorithm::ReinforcePlusPlus => 0.0,
-                _ => self.kl_coefficient,
+            kl_coefficient: match self.kl_place() {
+                KlPlace::Loss => kl_coefficient,
+                KlPlace::Reward => 0.0,
             },
+            kl_estimator: self.kl(),
             entropy_coefficient: self.entropy_coefficient,
         }
     }
@@ -445,6 +357,11 @@ pub struct CheckpointConfig {
 #[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_one(value: &f64) -> bool {
+    *value == 1.0
 }
 
 fn is_zero<T: Default + PartialEq>(value: &T) -> bool {

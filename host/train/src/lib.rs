@@ -6,9 +6,11 @@
 //!
 //! | looking for | module |
 //! |---|---|
-//! | the advantages of GRPO and Reinforce++ | [`advantage`] |
+//! | the advantages of GRPO, Reinforce++, PPO and others | [`advantage`] |
 //! | the loss mask and the turns of a trajectory, as estimators see them | [`advantage::Sample`] |
 //! | the clipped loss, KL, SFT's cross-entropy, token mean and sequence mean | [`loss`] |
+//! | the KL to the reference policy: estimators, its place, its adaptive weight | [`kl`] |
+//! | PPO's critic, and the loss of its values | [`critic`], [`value_loss`] |
 //! | the punishment of long trajectories | [`overlong`] |
 //! | the cut of a step's trajectories into mini-batches | [`minibatch`] |
 //! | the gradient of one mini-batch | `update` |
@@ -40,11 +42,13 @@
 pub mod advantage;
 pub mod batch;
 pub mod config;
+pub mod critic;
 pub mod curriculum;
 pub mod error;
 #[cfg(test)]
 mod fixtures;
 pub mod guards;
+pub mod kl;
 pub mod loss;
 pub mod metrics;
 pub mod minibatch;
@@ -59,3 +63,4 @@ pub mod sft;
 pub mod summary;
 pub mod tensorboard;
 mod update;
+pub mod value_loss;

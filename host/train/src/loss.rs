@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use candle_core::{Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
+use crate::kl::KlEstimator;
+
 /// The way in which the tokens of a mini-batch are averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -68,12 +70,11 @@ pub enum Objective {
 /// ```text
 /// rho_t = pi(t) / pi_old(t)                             or the ratio of its sequence: see Ratio
 /// L = sum_t w_t * ( -max(min(rho_t A_t, clip(rho_t, 1 - low, 1 + high) A_t), [A_t < 0] dual A_t)
-///                   + kl * (exp(r_t) - r_t - 1)
-///                   - entropy * H_t )                     r_t = log pi_ref(t) - log pi(t)
+///                   + kl * KL_t
+///                   - entropy * H_t )                     KL_t: see KlEstimator
 /// ```
 ///
-/// The KL term is the k3 estimator (Schulman, "Approximating KL Divergence", 2020), as in GRPO's
-/// equation 4. All log-probabilities are at the temperature of sampling.
+/// The KL term is k3 by default, as in GRPO's equation 4. All log-probabilities are at the temperature of sampling.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClippedPolicy {
     /// The importance ratio.
@@ -86,6 +87,8 @@ pub struct ClippedPolicy {
     pub dual_clip: Option<f64>,
     /// Weight of the KL to the reference policy; 0 needs no reference policy.
     pub kl_coefficient: f64,
+    /// The estimator of that KL.
+    pub kl_estimator: KlEstimator,
     /// Weight of the entropy bonus.
     pub entropy_coefficient: f64,
 }
@@ -107,6 +110,10 @@ pub struct TokenTargets {
     pub old_log_probs: Vec<f32>,
     /// The log-probabilities under the frozen reference policy. Empty if the KL coefficient is 0.
     pub reference_log_probs: Vec<f32>,
+    /// What a critic's values should be. Empty without a critic.
+    pub value_targets: Vec<f32>,
+    /// A critic's values at the start of the step. Empty without a critic.
+    pub old_values: Vec<f32>,
 }
 
 /// Sums over model tokens. They are added up over micro-batches and read as means at the end.
@@ -122,8 +129,10 @@ pub struct LossStatistics {
     pub negative_log_prob: f64,
     /// Sum of the k3 estimates of KL(old policy, policy).
     pub kl_old: f64,
-    /// Sum of the k3 estimates of KL(policy, reference), as in the loss.
+    /// Sum of the k3 estimates of KL(policy, reference).
     pub kl_reference: f64,
+    /// Sum of the value losses of tokens, without their weights; 0 without a critic.
+    pub value_loss: f64,
     /// Tokens whose ratio was clipped.
     pub clipped: usize,
     /// Largest |ratio - 1| of a single token. At a step's first update, it is 0 on the CPU and nearly 0 on CUDA.
@@ -139,6 +148,7 @@ impl LossStatistics {
         self.negative_log_prob += other.negative_log_prob;
         self.kl_old += other.kl_old;
         self.kl_reference += other.kl_reference;
+        self.value_loss += other.value_loss;
         self.clipped += other.clipped;
         self.ratio_deviation = self.ratio_deviation.max(other.ratio_deviation);
     }
@@ -225,7 +235,7 @@ impl ClippedPolicy {
             };
             statistics.clipped += usize::from(clipped[t]);
             let own = now[t] - targets.old_log_probs[t];
-            statistics.kl_old += k3(f64::from(own));
+            statistics.kl_old += KlEstimator::K3.estimate(f64::from(-own));
             statistics.ratio_deviation = statistics
                 .ratio_deviation
                 .max((f64::from(own.exp()) - 1.0).abs());
@@ -247,11 +257,16 @@ impl ClippedPolicy {
                 device,
             )?;
             let r = (reference - log_probs)?;
-            let k3 = ((r.exp()? - &r)? - 1.0)?;
-            per_token = (per_token + (k3 * self.kl_coefficient)?)?;
+            let kl = match self.kl_estimator {
+                KlEstimator::K1 => r.neg()?,
+                KlEstimator::K2 => (r.sqr()? * 0.5)?,
+                KlEstimator::K3 => ((r.exp()? - &r)? - 1.0)?,
+            };
+            per_token = (per_token + (kl * self.kl_coefficient)?)?;
         }
         for (p, reference) in now.iter().zip(&targets.reference_log_probs) {
-            statistics.kl_reference += k3(f64::from(*reference) - f64::from(*p));
+            let log_ratio = f64::from(*p) - f64::from(*reference);
+            statistics.kl_reference += KlEstimator::K3.estimate(log_ratio);
         }
         if self.entropy_coefficient != 0.0 {
             per_token = (per_token - (entropy * self.entropy_coefficient)?)?;
@@ -284,12 +299,8 @@ fn with_sequence_ratios(now: &[f32], targets: &TokenTargets) -> Result<Vec<f32>>
         .collect())
 }
 
-/// `exp(r) - r - 1`: never negative, and 0 exactly at 0.
-fn k3(r: f64) -> f64 {
-    r.exp() - r - 1.0
-}
-
-fn tensor(values: &[f32], n: usize, what: &str, device: &Device) -> Result<Tensor> {
+/// A tensor of one number per model token.
+pub(crate) fn tensor(values: &[f32], n: usize, what: &str, device: &Device) -> Result<Tensor> {
     if values.len() != n {
         candle_core::bail!("{} {what} for {n} model tokens", values.len());
     }

@@ -1,8 +1,9 @@
-//! The frame of both training loops: where a phase begins, when it is saved, and the reference policy.
+//! The frame of both training loops: where a phase begins, when it is saved, what learns, and the reference policy.
 
 use futures_util::FutureExt;
 use rlf_policy::{AdamW, Model, OptimizerConfig};
 
+use crate::critic::{Critic, CriticConfig};
 use crate::error::TrainError;
 use crate::metrics::MetricsLine;
 use crate::observer::{NextStep, Observer, Seen, StepDone};
@@ -24,8 +25,17 @@ impl Course {
     }
 }
 
-/// The optimiser and the trainer's state with which a phase begins: those of the checkpoint `resumed` if it is within the
-/// phase, else new ones. None if the phase is already done. The course may be longer than when the phase finished.
+/// What learns in a phase besides the model's weights.
+pub(crate) struct Learner {
+    /// The optimiser of the model's weights.
+    pub(crate) policy: AdamW,
+    /// The critic of PPO.
+    pub(crate) critic: Option<Critic>,
+}
+
+/// The optimiser, the critic if `critic` has settings for one, and the trainer's state with which a phase begins: those of
+/// the checkpoint `resumed` if it is within the phase, else new ones. None if the phase is already done. The course may be
+/// longer than when the phase finished.
 pub(crate) fn start(
     phase: Phase,
     course: Course,
@@ -33,19 +43,28 @@ pub(crate) fn start(
     seed: u64,
     model: &Model,
     config: OptimizerConfig,
-) -> Result<Option<(AdamW, TrainerState)>, TrainError> {
+    critic: Option<&CriticConfig>,
+) -> Result<Option<(Learner, TrainerState)>, TrainError> {
     let Some(Checkpoint { path, state }) = resumed.filter(|point| point.state.phase >= phase)
     else {
-        let state = TrainerState::new(phase, 0, seed);
-        return Ok(Some((AdamW::new(model, config)?, state)));
+        let critic = critic.map(|critic| Critic::new(critic, config, model));
+        let learner = Learner {
+            policy: AdamW::new(model, config)?,
+            critic: critic.transpose()?,
+        };
+        return Ok(Some((learner, TrainerState::new(phase, 0, seed))));
     };
     let ended_early = state.ended_early && course.ends_early(&state.validations);
     let finished = (state.step >= course.steps || ended_early) && !state.unobserved;
     if state.phase > phase || finished {
         return Ok(None);
     }
-    let optimizer = AdamW::load(&path.join(OPTIMIZER), model, config)?;
-    Ok(Some((optimizer, state.clone())))
+    let critic = critic.map(|critic| Critic::load(path, critic, config, model));
+    let learner = Learner {
+        policy: AdamW::load(&path.join(OPTIMIZER), model, config)?,
+        critic: critic.transpose()?,
+    };
+    Ok(Some((learner, state.clone())))
 }
 
 /// Ends a step whose line is written: shows it to the observer, and saves a checkpoint if one is due. Returns how the
@@ -57,7 +76,7 @@ pub(crate) async fn after_step(
     state: &mut TrainerState,
     run: &mut RunDirectory,
     model: &Model,
-    optimizer: &AdamW,
+    learner: &Learner,
 ) -> Result<Option<PhaseEnd>, TrainError> {
     state.metrics = run.metrics().position();
     let mut seen = show(observer, line, course.steps, state, run, model).await?;
@@ -80,7 +99,7 @@ pub(crate) async fn after_step(
     state.finished = (state.step >= course.steps || state.ended_early) && !state.unobserved;
     let due = state.step.is_multiple_of(run.keep().every) || is_best && run.keep().keep_best;
     if due || state.finished || next != NextStep::Continue {
-        save(state, run, model, optimizer)?;
+        save(state, run, model, learner)?;
     }
     Ok(match next {
         NextStep::Interrupt | NextStep::Abandon => Some(PhaseEnd::Interrupted),
@@ -127,10 +146,10 @@ pub(crate) fn abandon_step(
     state: &TrainerState,
     run: &mut RunDirectory,
     model: &Model,
-    optimizer: &AdamW,
+    learner: &Learner,
 ) -> Result<PhaseEnd, TrainError> {
     if updates == 0 && state.step > 0 && !run.has_checkpoint(state) {
-        save(state, run, model, optimizer)?;
+        save(state, run, model, learner)?;
     }
     Ok(PhaseEnd::Interrupted)
 }
@@ -139,11 +158,14 @@ fn save(
     state: &TrainerState,
     run: &mut RunDirectory,
     model: &Model,
-    optimizer: &AdamW,
+    learner: &Learner,
 ) -> Result<(), TrainError> {
     run.checkpoint(state.clone(), |folder| {
         model.save(folder)?;
-        optimizer.save(&folder.join(OPTIMIZER), model)?;
+        learner.policy.save(&folder.join(OPTIMIZER), model)?;
+        if let Some(critic) = &learner.critic {
+            critic.save(folder)?;
+        }
         Ok::<(), TrainError>(())
     })?;
     Ok(())

@@ -4,15 +4,20 @@
 //! (see [`Rollouts`]), and turns their rewards into advantages. Then it updates for a few epochs of mini-batches, with the
 //! clipped ratio to the policy that played.
 
+use std::ops::Range;
 use std::time::Instant;
 
+use candle_core::Tensor;
 use futures_util::future::{BoxFuture, Either, select};
-use rlf_policy::{Model, Sequence};
+use rlf_policy::{Model, PackedBatch, PassOptions, PolicyError, Sequence};
 
+use crate::advantage::Estimates;
 use crate::batch::Batch;
 use crate::config::RlConfig;
+use crate::critic::explained_variance;
 use crate::curriculum::is_constant;
 use crate::error::TrainError;
+use crate::kl::{self, KlPlace};
 use crate::loss::{Objective, token_weights};
 use crate::minibatch::{mini_batches, shuffled};
 use crate::observer::Observer;
@@ -41,8 +46,16 @@ pub fn train<'a>(
             steps: config.steps,
             patience: config.patience,
         };
-        let begun = phase_loop::start(Phase::Rl, course, resumed, seed, model, config.optimizer)?;
-        let Some((mut optimizer, mut state)) = begun else {
+        let start = phase_loop::start(
+            Phase::Rl,
+            course,
+            resumed,
+            seed,
+            model,
+            config.optimizer,
+            config.active_critic(),
+        );
+        let Some((mut learner, mut state)) = start? else {
             return Ok(PhaseEnd::AlreadyDone);
         };
         if let Some(known) = &state.rollouts {
@@ -58,7 +71,7 @@ pub fn train<'a>(
 
         if state.unobserved {
             let ended =
-                phase_loop::after_step(observer, None, course, &mut state, run, model, &optimizer);
+                phase_loop::after_step(observer, None, course, &mut state, run, model, &learner);
             if let Some(end) = ended.await? {
                 return Ok(end);
             }
@@ -69,7 +82,7 @@ pub fn train<'a>(
             // Play and grade.
             let started = Instant::now();
             let Some(experience) = play(rollouts, observer, model, step).await? else {
-                return phase_loop::abandon_step(0, &state, run, model, &optimizer);
+                return phase_loop::abandon_step(0, &state, run, model, &learner);
             };
             let rollout_time = started.elapsed();
 
@@ -83,13 +96,34 @@ pub fn train<'a>(
             });
             if let Err(refused) = refused {
                 // What was learnt so far is kept.
-                phase_loop::abandon_step(0, &state, run, model, &optimizer)?;
+                phase_loop::abandon_step(0, &state, run, model, &learner)?;
                 return Err(refused);
             }
+            let kl_coefficient = match config.adaptive_kl {
+                Some(_) => state.kl_coefficient.unwrap_or(config.kl_coefficient),
+                None => config.kl_coefficient,
+            };
             if let Some(reference) = &reference {
-                add_reference_log_probs(&mut batch, reference, config)?;
+                let log_probs = per_token(&batch, config, |batches, pass| {
+                    let stats = reference.log_probs(batches, pass)?;
+                    Ok(stats.into_iter().map(|tokens| tokens.log_probs).collect())
+                })?;
+                for (sample, log_probs) in batch.samples.iter_mut().zip(log_probs) {
+                    *sample = sample.clone().with_reference_log_probs(log_probs);
+                }
+                if config.kl_place() == KlPlace::Reward {
+                    kl::penalise(&mut batch.samples, config.kl(), kl_coefficient);
+                }
             }
-            let advantages = estimator.advantages(&batch.samples);
+            if let Some(critic) = &learner.critic {
+                let values = per_token(&batch, config, |batches, pass| {
+                    model.values(batches, pass, &critic.head)
+                })?;
+                for (sample, values) in batch.samples.iter_mut().zip(values) {
+                    *sample = sample.clone().with_values(values);
+                }
+            }
+            let estimates = estimator.estimates(&batch.samples);
 
             // Update.
             let learning_rate = config.optimizer.rate_at(step, config.steps);
@@ -109,24 +143,32 @@ pub fn train<'a>(
                             &state,
                             run,
                             model,
-                            &optimizer,
+                            &learner,
                         );
                     }
                     let members: Vec<usize> = order[part].iter().map(|i| trained[*i]).collect();
-                    let sequences = weighted_sequences(config, &batch, &advantages, &members);
+                    let sequences = weighted_sequences(config, &batch, &estimates, &members);
                     if sequences.is_empty() {
                         updates.without_gradient += 1;
                         continue;
                     }
-                    let (gradients, statistics) = update::gradient(
+                    let critic = learner.critic.as_ref();
+                    let done = update::gradient(
                         model,
-                        &Objective::Policy(config.policy_loss()),
+                        &Objective::Policy(config.policy_loss(kl_coefficient)),
+                        critic.map(|critic| (&critic.head, config.critic.loss())),
                         &sequences,
                         config.micro_batch_tokens,
                         &config.pass(),
                     )?;
-                    phase_loop::refuse_not_finite(Phase::Rl, step, statistics.loss)?;
-                    let report = optimizer.step(model, &gradients, learning_rate)?;
+                    let statistics = done.statistics;
+                    let loss = statistics.loss + statistics.value_loss;
+                    phase_loop::refuse_not_finite(Phase::Rl, step, loss)?;
+                    let report = learner.policy.step(model, &done.gradients, learning_rate)?;
+                    if let (Some(critic), Some(gradients)) = (&mut learner.critic, &done.value_head)
+                    {
+                        critic.learn(gradients, step, config.steps)?;
+                    }
                     updates.add(&statistics, report.grad_norm, &sequences);
                 }
             }
@@ -138,14 +180,25 @@ pub fn train<'a>(
             state.updates += updates.done;
             state.data_position += experience.groups.len() as u64;
             state.rollouts = rollouts.learn(step, &experience);
-            let line = summary::line(state.step, &experience, &batch, &advantages)
+            state.kl_coefficient = config.adaptive_kl.map(|adaptive| {
+                let kl = batch.sampled_kl().unwrap_or(f64::NAN);
+                adaptive.next_coefficient(kl_coefficient, kl, batch.samples.len())
+            });
+            let advantages = &estimates.advantages;
+            let explained = estimates.value_targets.as_ref();
+            let explained = explained.map(|targets| explained_variance(&batch.samples, targets));
+            let value_loss = updates.statistics.mean(updates.statistics.value_loss);
+            let line = summary::line(state.step, &experience, &batch, advantages)
                 .optional("overlong", punished)
+                .optional("kl_coefficient", config.adaptive_kl.map(|_| kl_coefficient))
+                .optional("value_loss", explained.map(|_| value_loss))
+                .optional("explained_variance", explained)
                 .updates(&updates)
                 .number("learning_rate", learning_rate)
                 .times(rollout_time, train_time, updates.tokens);
             run.metrics().write(&line)?;
             if summary::is_due(run.keep().trajectories_every, state.step) {
-                let records = summary::records(state.step, &experience, &batch, &advantages);
+                let records = summary::records(state.step, &experience, &batch, advantages);
                 run.write_trajectories(Phase::Rl, state.step, records)?;
             }
             let ended = phase_loop::after_step(
@@ -155,13 +208,13 @@ pub fn train<'a>(
                 &mut state,
                 run,
                 model,
-                &optimizer,
+                &learner,
             );
             if let Some(end) = ended.await? {
                 return Ok(end);
             }
             if let Err(refused) = config.guards.refuse_row(state.step, &batch, state.in_a_row) {
-                phase_loop::abandon_step(0, &state, run, model, &optimizer)?;
+                phase_loop::abandon_step(0, &state, run, model, &learner)?;
                 return Err(refused.into());
             }
         }
@@ -205,11 +258,13 @@ fn refuse_biased(batch: &Batch, step: u64, limit: f64) -> Result<(), TrainError>
 fn weighted_sequences<'a>(
     config: &RlConfig,
     batch: &'a Batch,
-    advantages: &'a [Vec<f32>],
+    estimates: &'a Estimates,
     members: &[usize],
 ) -> Vec<WeightedSequence<'a>> {
-    let loss = config.policy_loss();
-    let only_advantages = loss.kl_coefficient == 0.0 && loss.entropy_coefficient == 0.0;
+    let loss = config.policy_loss(config.kl_coefficient);
+    let only_advantages = loss.kl_coefficient == 0.0
+        && loss.entropy_coefficient == 0.0
+        && estimates.value_targets.is_none();
     let lengths: Vec<usize> = members
         .iter()
         .map(|i| batch.samples[*i].model_tokens())
@@ -217,7 +272,8 @@ fn weighted_sequences<'a>(
     let weights = token_weights(config.aggregation, &lengths);
     let mut sequences = Vec::new();
     for (i, weight) in members.iter().zip(weights) {
-        let (sample, advantages) = (&batch.samples[*i], &advantages[*i]);
+        let (sample, advantages) = (&batch.samples[*i], &estimates.advantages[*i]);
+        let value_targets = estimates.value_targets.as_ref().map(|all| &all[*i]);
         if only_advantages && advantages.iter().all(|a| *a == 0.0) {
             continue;
         }
@@ -235,18 +291,26 @@ fn weighted_sequences<'a>(
                 prompt: None,
                 advantages: &advantages[tokens.clone()],
                 old_log_probs: &sequence.log_probs,
-                reference_log_probs: sample.reference_log_probs().map_or(&[], |all| &all[tokens]),
+                reference_log_probs: part_of(sample.reference_log_probs(), &tokens),
+                value_targets: part_of(value_targets.map(Vec::as_slice), &tokens),
+                old_values: part_of(sample.values(), &tokens),
             });
         }
     }
     sequences
 }
 
-fn add_reference_log_probs(
-    batch: &mut Batch,
-    reference: &Model,
+/// The numbers of a range of tokens; none if there are none at all.
+fn part_of<'a>(all: Option<&'a [f32]>, tokens: &Range<usize>) -> &'a [f32] {
+    all.map_or(&[], |all| &all[tokens.clone()])
+}
+
+/// A number for each model token of each trajectory, 0 off the mask.
+fn per_token(
+    batch: &Batch,
     config: &RlConfig,
-) -> Result<(), TrainError> {
+    compute: impl FnOnce(&[PackedBatch], &PassOptions) -> Result<Vec<Tensor>, PolicyError>,
+) -> Result<Vec<Vec<f32>>, TrainError> {
     let sequences: Vec<Sequence<'_>> = batch
         .sequences
         .iter()
@@ -256,18 +320,14 @@ fn add_reference_log_probs(
             mask: tokens.mask.as_slice(),
         })
         .collect();
-    let log_probs = update::reference_log_probs(
-        reference,
-        &sequences,
-        config.micro_batch_tokens,
-        &config.pass(),
-    )?;
-    let mut log_probs = log_probs.into_iter();
-    for (sample, sequences) in batch.samples.iter_mut().zip(&batch.sequences) {
-        let all: Vec<f32> = log_probs.by_ref().take(sequences.len()).flatten().collect();
-        *sample = sample.clone().with_reference_log_probs(all);
-    }
-    Ok(())
+    let numbers = update::per_token(&sequences, config.micro_batch_tokens, |batches| {
+        compute(batches, &config.pass())
+    })?;
+    let mut numbers = numbers.into_iter();
+    let of_trajectories = batch.sequences.iter();
+    Ok(of_trajectories
+        .map(|own| numbers.by_ref().take(own.len()).flatten().collect())
+        .collect())
 }
 
 #[cfg(test)]

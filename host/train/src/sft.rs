@@ -34,14 +34,22 @@ pub fn train<'a>(
             steps: config.steps,
             patience: 0,
         };
-        let begun = phase_loop::start(Phase::Sft, course, resumed, seed, model, config.optimizer)?;
-        let Some((mut optimizer, mut state)) = begun else {
+        let start = phase_loop::start(
+            Phase::Sft,
+            course,
+            resumed,
+            seed,
+            model,
+            config.optimizer,
+            None,
+        );
+        let Some((mut learner, mut state)) = start? else {
             return Ok(PhaseEnd::AlreadyDone);
         };
 
         if state.unobserved {
             let ended =
-                phase_loop::after_step(observer, None, course, &mut state, run, model, &optimizer);
+                phase_loop::after_step(observer, None, course, &mut state, run, model, &learner);
             if let Some(end) = ended.await? {
                 return Ok(end);
             }
@@ -73,6 +81,8 @@ pub fn train<'a>(
                     advantages: &[],
                     old_log_probs: &[],
                     reference_log_probs: &[],
+                    value_targets: &[],
+                    old_values: &[],
                 })
                 .collect();
             if sequences.is_empty() {
@@ -81,16 +91,18 @@ pub fn train<'a>(
                 ));
             }
 
-            let (gradients, statistics) = update::gradient(
+            let done = update::gradient(
                 model,
                 &Objective::Supervised,
+                None,
                 &sequences,
                 config.micro_batch_tokens,
                 &config.pass(),
             )?;
+            let statistics = done.statistics;
             phase_loop::refuse_not_finite(Phase::Sft, step, statistics.loss)?;
             let learning_rate = config.optimizer.rate_at(step, config.steps);
-            let report = optimizer.step(model, &gradients, learning_rate)?;
+            let report = learner.policy.step(model, &done.gradients, learning_rate)?;
 
             state.step += 1;
             state.updates += 1;
@@ -112,7 +124,7 @@ pub fn train<'a>(
                 &mut state,
                 run,
                 model,
-                &optimizer,
+                &learner,
             );
             if let Some(end) = ended.await? {
                 return Ok(end);

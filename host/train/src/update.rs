@@ -1,11 +1,13 @@
 //! One update: the gradient of a mini-batch, summed over its micro-batches.
 
+use candle_core::Tensor;
 use rlf_policy::{
-    Gradients, Model, PackedBatch, PassOptions, PolicyError, Sequence, micro_batches,
+    Gradients, Model, PackedBatch, PassOptions, PolicyError, Sequence, ValueHead, micro_batches,
 };
 
 use crate::error::TrainError;
 use crate::loss::{LossStatistics, Objective, TokenTargets};
+use crate::value_loss::ValueLoss;
 
 /// A token sequence and the numbers that the loss needs, one entry per token in each slice.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +25,10 @@ pub(crate) struct WeightedSequence<'a> {
     pub(crate) old_log_probs: &'a [f32],
     /// Empty if there is no KL term.
     pub(crate) reference_log_probs: &'a [f32],
+    /// Empty without a critic.
+    pub(crate) value_targets: &'a [f32],
+    /// Empty without a critic.
+    pub(crate) old_values: &'a [f32],
 }
 
 /// The tokens of a sequence that are not the model's, in a loss that trains them too.
@@ -34,17 +40,26 @@ pub(crate) struct PromptTokens<'a> {
     pub(crate) weight: f32,
 }
 
-/// The gradient and the loss of the mini-batch of `sequences`.
+/// The gradient of a mini-batch.
+pub(crate) struct MiniBatch {
+    pub(crate) gradients: Gradients,
+    /// Those of the value head, if there is one.
+    pub(crate) value_head: Option<Gradients>,
+    pub(crate) statistics: LossStatistics,
+}
+
+/// The gradient and the loss of the mini-batch of `sequences`. With a critic, the loss of its values is a part.
 ///
 /// Gradients are summed over micro-batches in order, so the result is the same on any number of
 /// workers. There must be at least one sequence, and each must have a model token.
 pub(crate) fn gradient(
     model: &Model,
     objective: &Objective,
+    critic: Option<(&ValueHead, ValueLoss)>,
     sequences: &[WeightedSequence<'_>],
     micro_batch_tokens: usize,
     pass: &PassOptions,
-) -> Result<(Gradients, LossStatistics), TrainError> {
+) -> Result<MiniBatch, TrainError> {
     let lengths: Vec<usize> = sequences
         .iter()
         .map(|sequence| sequence.ids.len())
@@ -63,14 +78,25 @@ pub(crate) fn gradient(
         targets.push(token_targets(&batch, members));
         batches.push(batch);
     }
-    let done = model.accumulate(&batches, pass, |index, tokens| {
-        objective.loss(&tokens.log_probs, &tokens.entropy, &targets[index])
+    let head = critic.map(|(head, _)| head);
+    let done = model.accumulate_with_values(&batches, pass, head, |index, tokens| {
+        let targets = &targets[index];
+        let (loss, mut statistics) = objective.loss(&tokens.log_probs, &tokens.entropy, targets)?;
+        let (Some((_, value_loss)), Some(values)) = (critic, &tokens.values) else {
+            return Ok((loss, statistics));
+        };
+        let of_values = value_loss.loss(values, targets, &mut statistics)?;
+        Ok(((loss + of_values)?, statistics))
     })?;
     let mut statistics = LossStatistics::default();
     for micro_batch in &done.outputs {
         statistics.add(micro_batch);
     }
-    Ok((done.gradients, statistics))
+    Ok(MiniBatch {
+        gradients: done.gradients,
+        value_head: done.value_head,
+        statistics,
+    })
 }
 
 /// The numbers of each target of the batch, in the order of the batch.
@@ -98,6 +124,10 @@ pub(crate) fn token_targets(
         targets
             .reference_log_probs
             .extend(sequence.reference_log_probs.get(position));
+        targets
+            .value_targets
+            .extend(sequence.value_targets.get(position));
+        targets.old_values.extend(sequence.old_values.get(position));
     }
     targets
 }
@@ -139,13 +169,12 @@ impl Updates {
     }
 }
 
-/// Log-probabilities under a frozen policy: one vector per sequence, one entry per token, 0 off the
-/// mask.
-pub(crate) fn reference_log_probs(
-    reference: &Model,
+/// A number for each model token of `sequences`: one vector per sequence, one entry per token, 0 off the mask. `compute`
+/// gets micro-batches, and returns the numbers of each one's targets, `[targets]`.
+pub(crate) fn per_token(
     sequences: &[Sequence<'_>],
     micro_batch_tokens: usize,
-    pass: &PassOptions,
+    compute: impl FnOnce(&[PackedBatch]) -> Result<Vec<Tensor>, PolicyError>,
 ) -> Result<Vec<Vec<f32>>, TrainError> {
     let mut all: Vec<Vec<f32>> = sequences.iter().map(|s| vec![0.0; s.ids.len()]).collect();
     // Sequences without a model token are not computed.
@@ -162,18 +191,15 @@ pub(crate) fn reference_log_probs(
             PackedBatch::new(&packed)
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let computed = reference.log_probs(&batches, pass)?;
-    for ((run, batch), tokens) in runs.into_iter().zip(&batches).zip(computed) {
-        let log_probs = tokens
-            .log_probs
-            .to_vec1::<f32>()
-            .map_err(PolicyError::from)?;
+    let computed = compute(&batches)?;
+    for ((run, batch), numbers) in runs.into_iter().zip(&batches).zip(computed) {
+        let numbers = numbers.to_vec1::<f32>().map_err(PolicyError::from)?;
         let places = batch
             .target_sequences()
             .iter()
             .zip(batch.target_positions());
-        for ((sequence, position), log_prob) in places.zip(log_probs) {
-            all[wanted[run.start + *sequence as usize]][*position as usize] = log_prob;
+        for ((sequence, position), number) in places.zip(numbers) {
+            all[wanted[run.start + *sequence as usize]][*position as usize] = number;
         }
     }
     Ok(all)

@@ -17,7 +17,9 @@ use rlf_policy::{
     Decoder, Draw, DrawKey, Entry, Key, Model, PackedBatch, PassOptions, Purpose, Qwen3Config,
     Sampler, SamplingParams, Sequence,
 };
-use rlf_train::config::{Algorithm, CheckpointConfig, OptimizerConfig, RlConfig, SftConfig};
+use rlf_train::config::{
+    AdaptiveKl, Algorithm, CheckpointConfig, CriticConfig, OptimizerConfig, RlConfig, SftConfig,
+};
 use rlf_train::curriculum::{Curriculum, CurriculumConfig};
 use rlf_train::loss::Aggregation;
 use rlf_train::metrics::MetricsLine;
@@ -503,6 +505,102 @@ fn a_run_with_a_curriculum_killed_at_any_step_and_resumed_is_the_one_that_was_no
     assert!(error.to_string().contains("rollouts.json"), "{error}");
 }
 
+/// PPO with everything that has a state: a critic, and a weight of the KL that changes.
+fn ppo_config() -> RlConfig {
+    RlConfig {
+        algorithm: Algorithm::Ppo,
+        gae_lambda: 0.95,
+        adaptive_kl: Some(AdaptiveKl {
+            target: 0.001,
+            horizon: 100.0,
+        }),
+        critic: CriticConfig {
+            learning_rate: 5e-3,
+            ..CriticConfig::default()
+        },
+        ..rl_config()
+    }
+}
+
+#[test]
+fn a_run_of_ppo_killed_at_any_step_and_resumed_is_the_one_that_was_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("whole");
+    let config = ppo_config();
+    let run = |path: &Path, resume: bool, observer: &mut dyn Observer| {
+        run_as(path, resume, &mut play(), observer, &config, &KEEP)
+    };
+    assert_eq!(run(&path, false, &mut Unobserved), Ok(PhaseEnd::Finished));
+    let whole = remains(&path);
+    for file in ["value_head", "value_head_optimizer"] {
+        let name = format!("checkpoints/latest/{file}.safetensors");
+        assert!(whole.contains_key(&name), "{:?}", whole.keys());
+    }
+    // Another program loads the checkpoint without its head.
+    Model::load(&path.join("checkpoints/latest"), &Device::Cpu).unwrap();
+    for step in 1..=5 {
+        let killed = folder.path().join(format!("killed-{step}"));
+        run(&killed, false, &mut KillAfter(Phase::Rl, step)).unwrap_err();
+        let ended = run(&killed, true, &mut Unobserved);
+        assert_eq!(ended, Ok(PhaseEnd::Finished));
+        let resumed = remains(&killed);
+        let differs: Vec<&String> = whole
+            .keys()
+            .filter(|name| resumed.get(*name) != whole.get(*name))
+            .collect();
+        assert!(
+            differs.is_empty(),
+            "{differs:?} after a kill at step {step}"
+        );
+    }
+}
+
+#[test]
+fn the_critic_of_ppo_learns_and_an_adaptive_weight_of_the_kl_follows_the_kl() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &RunSpec::default(), KEEP).unwrap();
+    let config = RlConfig {
+        steps: 20,
+        ..ppo_config()
+    };
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(rl::train(
+            &config,
+            SEED,
+            &mut tiny(),
+            &mut play(),
+            &mut run,
+            None,
+            &mut Unobserved,
+        ))
+        .unwrap();
+    let lines = lines(folder.path());
+    let number = |step: usize, name: &str| lines[step][name].as_f64().unwrap();
+    // The head begins with the value 0, which explains nothing.
+    assert!(number(0, "explained_variance").abs() < 1e-6);
+    let mean = |steps: std::ops::Range<usize>, name: &str| {
+        let count = steps.len() as f64;
+        steps.map(|step| number(step, name)).sum::<f64>() / count
+    };
+    let (before, after) = (mean(0..2, "value_loss"), mean(17..20, "value_loss"));
+    assert!(after < before / 2.0, "{before} to {after}");
+    for line in &lines {
+        assert_eq!(line["ratio_deviation"], 0.0, "{line}");
+    }
+    assert_eq!(number(0, "kl_coefficient"), 0.01);
+    let adaptive = config.adaptive_kl.unwrap();
+    for step in 0..19 {
+        let wanted = adaptive.next_coefficient(
+            number(step, "kl_coefficient"),
+            number(step, "kl_sampled"),
+            12,
+        );
+        assert_eq!(number(step + 1, "kl_coefficient"), wanted);
+    }
+}
+
 #[test]
 fn an_interrupted_run_saves_and_goes_on_where_it_stopped() {
     struct StopAt(u64);
@@ -827,6 +925,7 @@ fn reinforcement_learning_raises_the_reward_of_what_it_samples() {
         (Algorithm::DrGrpo, Aggregation::TokenMean),
         (Algorithm::Rloo, Aggregation::TokenMean),
         (Algorithm::ReMax, Aggregation::TokenMean),
+        (Algorithm::Ppo, Aggregation::TokenMean),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let mut run = RunDirectory::create(folder.path(), &RunSpec::default(), KEEP).unwrap();

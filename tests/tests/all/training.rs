@@ -286,6 +286,32 @@ fn remax_compares_a_trajectory_alone_with_a_greedy_one() {
 }
 
 #[test]
+fn ppo_trains_a_critic_beside_the_policy_and_the_run_is_read_like_any_other() {
+    let experiment = Experiment::tiny()
+        .with("rl.algorithm", "ppo")
+        .with("rl.group_size", 1)
+        .with("rl.kl_coefficient", 0.01)
+        .with_toml("rl.adaptive_kl = {target = 0.01}")
+        .with("eval.every", 0);
+    let run = experiment.train("run", &[]);
+    for line in run.steps("rl") {
+        assert_eq!(line["ratio_deviation"], 0.0, "{line}");
+        for key in ["value_loss", "kl_coefficient"] {
+            assert!(line[key].is_f64(), "no {key}: {line}");
+        }
+        // It is null where all targets are equal.
+        assert!(line.get("explained_variance").is_some(), "{line}");
+    }
+    let weights = run.weights();
+    let mut names = weights.keys();
+    assert!(names.any(|name| name.ends_with("/value_head.safetensors")));
+    let plugins = experiment.host().plugins();
+    let plugins = plugins.to_str().expect("a plain name");
+    let measured = (experiment.host()).run(["eval", run.as_str(), "--plugins", plugins]);
+    measured.succeeded();
+}
+
+#[test]
 fn a_control_continues_sft_from_where_rl_began() {
     let experiment = Experiment::tiny().with("eval.every", 0);
     let run = experiment.train("run", &["--control"]);

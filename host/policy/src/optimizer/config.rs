@@ -21,8 +21,8 @@ pub enum Schedule {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OptimizerConfig {
-    /// Peak learning rate. Default 1e-4, for a pretrained model. A small model that is trained from
-    /// nothing needs about 2e-3 in SFT. In RL, the learning rate of SFT would unlearn SFT's result.
+    /// Peak learning rate. Default 1e-5 in SFT and 1e-6 in RL, for all weights of a pretrained model. A small model that is
+    /// trained from nothing needs about 2e-3 in SFT. In RL, the learning rate of SFT would unlearn SFT's result.
     pub learning_rate: f64,
     /// Steps over which the rate rises linearly from 0. Default 0.
     pub warmup_steps: u64,
@@ -46,7 +46,7 @@ pub struct OptimizerConfig {
 impl Default for OptimizerConfig {
     fn default() -> Self {
         Self {
-            learning_rate: 1e-4,
+            learning_rate: 1e-5,
             warmup_steps: 0,
             schedule: Schedule::Constant,
             final_share: 0.1,

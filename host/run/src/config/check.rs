@@ -75,18 +75,21 @@ impl RunConfig {
             .stack
             .iter()
             .any(|entry| !entry.turns.is_empty());
-        let by_turn = |rl: &RlConfig| rl.algorithm == Algorithm::MtGrpo;
-        if self.rl.as_ref().is_some_and(by_turn) && !grades_turns {
+        let needs_turns = |rl: &RlConfig| rl.algorithm == Algorithm::MtGrpo;
+        if self.rl.as_ref().is_some_and(needs_turns) && !grades_turns {
             return wrong(
                 "rl.algorithm",
                 "\"mt-grpo\" needs rewards of turns: weigh a per-event term with `turns = { TERM = 1.0 }` in an entry of \
                  [[rewards.stack]], or use `algorithm = \"grpo\"`",
             );
         }
-        if self.rl.as_ref().is_some_and(|rl| !by_turn(rl)) && grades_turns {
+        let reads_turns =
+            |rl: &RlConfig| matches!(rl.algorithm, Algorithm::MtGrpo | Algorithm::Ppo);
+        if self.rl.as_ref().is_some_and(|rl| !reads_turns(rl)) && grades_turns {
             return wrong(
                 "rewards.stack",
-                "`turns` in [[rewards.stack]] is for `rl.algorithm = \"mt-grpo\"` only; use that algorithm, or remove `turns`",
+                "`turns` in [[rewards.stack]] is for `rl.algorithm = \"mt-grpo\"` and `\"ppo\"` only; use one of them, or \
+                 remove `turns`",
             );
         }
         if self.sft.is_none() && self.rl.is_none() {

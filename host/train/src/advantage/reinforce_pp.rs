@@ -7,10 +7,12 @@ use super::{AdvantageEstimator, Sample};
 /// Models", arXiv:2501.03262, section 3), with `t` counting model tokens only:
 ///
 /// ```text
-/// r_t  = [t is the last] R - beta * (log pi_old(t) - log pi_ref(t))
+/// r_t  = [t is the last] R - beta KL_t
 /// G_t  = r_t + gamma * G_{t+1}
 /// A_t  = (G_t - mean(G)) / sqrt(var(G) + 1e-8)        over all model tokens of the batch
 /// ```
+///
+/// The rewards `r_t` are those of the sample, which have the KL already; by default it is `log pi_old(t) - log pi_ref(t)`.
 ///
 /// The whitening, with Bessel's correction, is that of verl (`verl/utils/torch_functional.py`,
 /// `masked_whiten`). Returns are carried across observations. verl's own `core_algos.py` multiplies the
@@ -20,8 +22,6 @@ use super::{AdvantageEstimator, Sample};
 pub struct ReinforcePlusPlus {
     /// Discount per model token; 1 gives every token the whole outcome.
     pub gamma: f64,
-    /// `beta`, the weight of the KL reward. A value other than 0 needs reference log-probabilities.
-    pub kl_coefficient: f64,
 }
 
 impl AdvantageEstimator for ReinforcePlusPlus {
@@ -45,13 +45,7 @@ impl ReinforcePlusPlus {
         let mut returns = vec![0.0; sample.mask().len()];
         let mut future = 0.0;
         for t in (0..returns.len()).rev().filter(|t| sample.mask()[*t]) {
-            let kl = match sample.reference_log_probs() {
-                Some(reference) if self.kl_coefficient != 0.0 => {
-                    f64::from(sample.log_probs()[t]) - f64::from(reference[t])
-                }
-                _ => 0.0,
-            };
-            future = sample.rewards()[t] - self.kl_coefficient * kl + self.gamma * future;
+            future = sample.rewards()[t] + self.gamma * future;
             returns[t] = future;
         }
         returns
@@ -78,11 +72,7 @@ mod tests {
             Sample::single_turn(0, 3, 1.0),
             Sample::single_turn(1, 2, 0.0),
         ];
-        let advantages = ReinforcePlusPlus {
-            gamma: 1.0,
-            kl_coefficient: 0.0,
-        }
-        .advantages(&batch);
+        let advantages = ReinforcePlusPlus { gamma: 1.0 }.advantages(&batch);
         assert_close(&advantages[0], &[0.730_296_7; 3]);
         assert_close(&advantages[1], &[-1.095_445_1; 2]);
     }
@@ -93,35 +83,9 @@ mod tests {
             Sample::single_turn(0, 3, 1.0),
             Sample::single_turn(1, 2, 0.0),
         ];
-        let advantages = ReinforcePlusPlus {
-            gamma: 0.9,
-            kl_coefficient: 0.0,
-        }
-        .advantages(&batch);
+        let advantages = ReinforcePlusPlus { gamma: 0.9 }.advantages(&batch);
         assert_close(&advantages[0], &[0.536_730_4, 0.716_975_7, 0.917_248_3]);
         assert_close(&advantages[1], &[-1.085_477_2; 2]);
-    }
-
-    #[test]
-    fn golden_values_with_kl_in_the_reward_across_an_observation() {
-        let batch = vec![
-            Sample::from_mask(0, &[true, true, false, false, true], 1.0)
-                .with_log_probs(vec![-1.0, -2.0, 0.0, 0.0, -0.5])
-                .with_reference_log_probs(vec![-1.5, -1.0, 0.0, 0.0, -0.5]),
-            Sample::single_turn(1, 2, 0.0)
-                .with_log_probs(vec![-0.1, -0.2])
-                .with_reference_log_probs(vec![-0.3, -0.2]),
-        ];
-        let advantages = ReinforcePlusPlus {
-            gamma: 0.9,
-            kl_coefficient: 0.1,
-        }
-        .advantages(&batch);
-        assert_close(
-            &advantages[0],
-            &[0.536_441_4, 0.819_773_1, 0.0, 0.0, 0.819_773_1],
-        );
-        assert_close(&advantages[1], &[-1.106_882_6, -1.069_105]);
     }
 
     #[test]
@@ -131,11 +95,7 @@ mod tests {
             Sample::from_mask(0, &two_turns, 1.0),
             Sample::from_mask(1, &two_turns, 0.0),
         ];
-        let advantages = ReinforcePlusPlus {
-            gamma: 1.0,
-            kl_coefficient: 0.0,
-        }
-        .advantages(&batch);
+        let advantages = ReinforcePlusPlus { gamma: 1.0 }.advantages(&batch);
         assert!(advantages[0][0] > 0.0);
         assert_eq!(advantages[0][0], advantages[0][5]);
     }
@@ -147,11 +107,7 @@ mod tests {
             Sample::single_turn(1, 5, -1.0),
             Sample::single_turn(2, 1, 0.5),
         ];
-        let advantages = ReinforcePlusPlus {
-            gamma: 0.95,
-            kl_coefficient: 0.0,
-        }
-        .advantages(&batch);
+        let advantages = ReinforcePlusPlus { gamma: 0.95 }.advantages(&batch);
         let model: Vec<f64> = batch
             .iter()
             .zip(&advantages)
@@ -174,11 +130,7 @@ mod tests {
             Sample::single_turn(0, 3, 0.1),
             Sample::single_turn(1, 4, 0.1),
         ];
-        let advantages = ReinforcePlusPlus {
-            gamma: 1.0,
-            kl_coefficient: 0.0,
-        }
-        .advantages(&batch);
+        let advantages = ReinforcePlusPlus { gamma: 1.0 }.advantages(&batch);
         assert!(advantages.iter().flatten().all(|a| *a == 0.0));
     }
 }

@@ -164,6 +164,14 @@ impl Sample {
         self
     }
 
+    /// Adds to the reward of each model token, `[tokens]`.
+    pub(crate) fn add_rewards(&mut self, rewards: &[f64]) {
+        let tokens = self.rewards.iter_mut().zip(rewards).zip(&self.mask);
+        for ((own, reward), _) in tokens.filter(|(_, seen)| **seen) {
+            *own += reward;
+        }
+    }
+
     /// Adds to the reward on the last model token.
     pub(crate) fn add_outcome(&mut self, reward: f64) {
         if let Some(last) = self.mask.iter().rposition(|seen| *seen) {
@@ -193,10 +201,7 @@ impl Sample {
         self
     }
 
-    /// Adds a critic's values, `[tokens]`, for estimators that bootstrap.
-    ///
-    /// No estimator reads them yet. They are the input of generalised advantage estimation (GAE, Schulman et al. 2016,
-    /// arXiv:1506.02438), which is planned.
+    /// Adds a critic's values, `[tokens]`, which [`Gae`](super::Gae) reads. Only those of model tokens are read.
     ///
     /// # Panics
     /// If the length is not that of the mask.
@@ -222,12 +227,12 @@ impl Sample {
         &self.turns
     }
 
-    /// The rewards per token: the outcome on the last model token, 0 elsewhere.
+    /// The rewards per token: the outcome on the last model token, 0 elsewhere; minus the KL where it is in the reward.
     pub fn rewards(&self) -> &[f64] {
         &self.rewards
     }
 
-    /// One reward per turn, if the rewards grade turns. [`MtGrpo`](super::MtGrpo) reads them.
+    /// One reward per turn, if the rewards grade turns. [`MtGrpo`](super::MtGrpo) and [`Gae`](super::Gae) read them.
     pub fn turn_rewards(&self) -> Option<&[f64]> {
         self.turn_rewards.as_deref()
     }
@@ -320,6 +325,7 @@ impl Sample {
         bare.turn_rewards.clone_from(&self.turn_rewards);
         bare.log_probs = keep(&self.log_probs);
         bare.reference_log_probs = self.reference_log_probs.as_deref().map(keep);
+        bare.values = self.values.as_deref().map(keep);
         bare.with_baseline(self.baseline)
             .with_excluded(self.excluded)
     }

@@ -19,7 +19,7 @@ fn a_group_of_one_is_refused_where_a_group_is_compared() {
         message.contains("rl.group_size = 1") && message.contains("at least 2"),
         "{message}"
     );
-    for alone in ["reinforce++", "remax"] {
+    for alone in ["reinforce++", "remax", "ppo"] {
         let text = format!("group_size = 1\nalgorithm = \"{alone}\"");
         assert_eq!(rl(&text), Ok(()));
     }
@@ -70,11 +70,22 @@ fn numbers_that_cannot_be_are_refused() {
         "dual_clip = inf",
         "kl_coefficient = -1.0",
         "gamma = 0.0",
+        "gae_lambda = 1.1",
+        "gae_lambda = nan",
+        "critic = {learning_rate = 0.0}",
+        "critic = {loss_coefficient = 0.0}",
+        "critic = {clip = -0.1}",
+        "adaptive_kl = {}",
+        "kl_coefficient = 0.1\nadaptive_kl = {target = 0.0}",
+        "kl_coefficient = 0.1\nadaptive_kl = {horizon = 0.0}",
+        "kl_in = \"reward\"\nalgorithm = \"remax\"",
+        "kl_in = \"reward\"\nkl_coefficient = 0.1\nrefill = 1",
         "mini_batches = 0",
         "micro_batch_tokens = 0",
         "max_dropped_share = 2.0",
         "refill = 101",
         "refill = 1\nalgorithm = \"remax\"",
+        "refill = 1\nalgorithm = \"ppo\"",
         "refill = 1\n[curriculum]",
         "algorithm = \"remax\"\noverlong = {max_tokens = 9, buffer = 3}",
         "overlong = {max_tokens = 9, buffer = 10}",
@@ -112,12 +123,96 @@ fn kl_goes_into_the_loss_or_into_the_reward_and_never_into_both() {
         kl_coefficient: 0.1,
         ..RlConfig::default()
     };
-    assert_eq!(grpo.policy_loss().kl_coefficient, 0.1);
-    let plus_plus = RlConfig {
-        algorithm: Algorithm::ReinforcePlusPlus,
-        ..grpo
+    for (algorithm, kl_in, place) in [
+        (Algorithm::Grpo, None, KlPlace::Loss),
+        (Algorithm::Grpo, Some(KlPlace::Reward), KlPlace::Reward),
+        (Algorithm::ReinforcePlusPlus, None, KlPlace::Reward),
+        (Algorithm::Ppo, None, KlPlace::Reward),
+        (Algorithm::Ppo, Some(KlPlace::Loss), KlPlace::Loss),
+    ] {
+        let config = RlConfig {
+            algorithm,
+            kl_in,
+            ..grpo.clone()
+        };
+        assert_eq!(config.kl_place(), place);
+        let loss = config.policy_loss(0.2);
+        let (coefficient, estimator) = match place {
+            KlPlace::Loss => (0.2, KlEstimator::K3),
+            KlPlace::Reward => (0.0, KlEstimator::K1),
+        };
+        assert_eq!(loss.kl_coefficient, coefficient);
+        assert_eq!(loss.kl_estimator, estimator);
+    }
+}
+
+#[test]
+fn an_estimator_whose_gradient_is_0_on_average_is_refused_in_the_loss() {
+    let message = rl("kl_estimator = \"k1\"").unwrap_err();
+    assert!(
+        message.contains("rl.kl_estimator = k1") && message.contains("`kl_in = \"reward\"`"),
+        "{message}"
+    );
+    for accepted in [
+        "kl_estimator = \"k2\"",
+        "kl_estimator = \"k1\"\nkl_in = \"reward\"",
+        "kl_estimator = \"k1\"\nalgorithm = \"ppo\"",
+        "kl_estimator = \"k3\"\nalgorithm = \"reinforce++\"",
+    ] {
+        assert_eq!(rl(accepted), Ok(()), "{accepted}");
+    }
+}
+
+#[test]
+fn the_learning_rate_of_rl_has_a_default_of_its_own_beside_other_keys_too() {
+    let rate = |text: &str| {
+        let config: RlConfig = toml::from_str(text).unwrap();
+        config.optimizer.learning_rate
     };
-    assert_eq!(plus_plus.policy_loss().kl_coefficient, 0.0);
+    for (text, wanted) in [
+        ("", 1e-6),
+        ("[optimizer]\nwarmup_steps = 5", 1e-6),
+        ("[optimizer]\nlearning_rate = 3e-4", 3e-4),
+    ] {
+        assert_eq!(rate(text), wanted, "{text}");
+    }
+    assert_eq!(SftConfig::default().optimizer.learning_rate, 1e-5);
+    // Every key of the table is read, and written back.
+    let config = RlConfig {
+        optimizer: OptimizerConfig {
+            learning_rate: 2e-6,
+            warmup_steps: 3,
+            schedule: Schedule::Cosine,
+            final_share: 0.2,
+            weight_decay: 0.3,
+            beta1: 0.4,
+            beta2: 0.5,
+            epsilon: 0.6,
+            max_grad_norm: 0.7,
+        },
+        ..RlConfig::default()
+    };
+    let written = toml::to_string(&config).unwrap();
+    assert_eq!(toml::from_str::<RlConfig>(&written).unwrap(), config);
+}
+
+#[test]
+fn new_keys_are_not_written_while_they_have_their_defaults() {
+    let written = toml::to_string(&RlConfig::default()).unwrap();
+    for key in [
+        "kl_in",
+        "kl_estimator",
+        "adaptive_kl",
+        "gae_lambda",
+        "critic",
+    ] {
+        assert!(!written.contains(key), "{key}: {written}");
+    }
+    let text = "algorithm = \"ppo\"\nkl_coefficient = 0.1\nadaptive_kl = {}\n[critic]\nclip = 0.5";
+    let config: RlConfig = toml::from_str(text).unwrap();
+    config.validate().unwrap();
+    let written = toml::to_string(&config).unwrap();
+    assert_eq!(toml::from_str::<RlConfig>(&written).unwrap(), config);
 }
 
 #[test]

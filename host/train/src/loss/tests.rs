@@ -8,6 +8,7 @@ const CLIP: ClippedPolicy = ClippedPolicy {
     clip_high: 0.28,
     dual_clip: None,
     kl_coefficient: 0.0,
+    kl_estimator: KlEstimator::K3,
     entropy_coefficient: 0.0,
 };
 
@@ -19,6 +20,7 @@ fn targets() -> TokenTargets {
         reference_log_probs: vec![-1.1, -0.6, -1.5, -0.3],
         prompt: vec![],
         sequences: vec![0, 0, 1, 1],
+        ..TokenTargets::default()
     }
 }
 
@@ -67,6 +69,37 @@ fn golden_value_with_kl_to_the_reference() {
     let wanted = 0.25 * 0.05 * (1.0 - 0.5f32.exp());
     assert!((gradient[2] - wanted).abs() < 1e-6);
     assert!((statistics.kl_reference - 0.177_126_859).abs() < 1e-6);
+}
+
+#[test]
+fn golden_values_of_the_other_estimators_of_the_kl() {
+    // At ratio 1, without advantages, the loss is the KL. Python: with x the token's log-ratio to the reference, the loss is
+    // 0.25 * 0.05 * sum(x) or 0.25 * 0.05 * sum(x^2 / 2), and the gradients are 0.25 * 0.05 and 0.25 * 0.05 * x.
+    let log_probs = [-1.0, -0.5, -2.0, -0.1];
+    let targets = TokenTargets {
+        advantages: vec![0.0; 4],
+        old_log_probs: log_probs.to_vec(),
+        ..targets()
+    };
+    for (kl_estimator, wanted, gradients) in [
+        (KlEstimator::K1, -0.001_25, [0.0125; 4]),
+        (
+            KlEstimator::K2,
+            0.001_937_5,
+            [0.001_25, 0.001_25, -0.006_25, 0.0025],
+        ),
+    ] {
+        let policy = ClippedPolicy {
+            kl_coefficient: 0.05,
+            kl_estimator,
+            ..CLIP
+        };
+        let (loss, gradient, _, _) = differentiate(policy, &log_probs, &targets);
+        assert!((loss - wanted).abs() < 1e-7, "{kl_estimator}: {loss}");
+        for (got, wanted) in gradient.iter().zip(gradients) {
+            assert!((got - wanted).abs() < 1e-7, "{kl_estimator}: {gradient:?}");
+        }
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ fn configs() -> Vec<RlConfig> {
         Algorithm::ReMax,
         Algorithm::ReinforcePlusPlus,
         Algorithm::ReinforcePlusPlusBaseline,
+        Algorithm::Ppo,
     ] {
         for aggregation in [Aggregation::TokenMean, Aggregation::SequenceMean] {
             for kl_coefficient in [0.0, 0.1] {
@@ -54,9 +55,11 @@ fn batch() -> Batch {
     let mut batch = Batch::new(&groups, 2).unwrap();
     for sample in &mut batch.samples {
         let reference = sample.log_probs().iter().map(|p| p * 0.9 - 0.05).collect();
+        let values = sample.log_probs().iter().map(|p| p * 0.2 + 0.3).collect();
         *sample = sample
             .clone()
             .with_reference_log_probs(reference)
+            .with_values(values)
             .with_baseline(Some(0.4));
     }
     batch
@@ -118,8 +121,16 @@ fn differentiate(
             .neg()
             .unwrap();
         let targets = update::token_targets(&batch, pieces);
-        let objective = Objective::Policy(config.policy_loss());
-        let (part, statistics) = objective.loss(&log_probs, &entropy, &targets).unwrap();
+        let objective = Objective::Policy(config.policy_loss(config.kl_coefficient));
+        let (mut part, mut statistics) = objective.loss(&log_probs, &entropy, &targets).unwrap();
+        if let Some(critic) = config.active_critic() {
+            // A stand-in for the value head, which reads the rows that predict tokens, too.
+            let values = rows.mean(D::Minus1).unwrap();
+            let of_values = critic.loss().loss(&values, &targets, &mut statistics);
+            let of_values = of_values.unwrap();
+            statistics.loss += f64::from(of_values.to_scalar::<f32>().unwrap());
+            part = (part + of_values).unwrap();
+        }
         gradient = (gradient + part.backward().unwrap().get(&logits).unwrap()).unwrap();
         loss += statistics.loss;
         runs += 1;
@@ -139,8 +150,8 @@ fn random_logits(tokens: usize) -> Tensor {
 fn logits_that_predict_no_model_token_change_neither_loss_nor_gradient() {
     let batch = batch();
     for config in configs() {
-        let advantages = config.estimator().advantages(&batch.samples);
-        let pieces = weighted_sequences(&config, &batch, &advantages, &batch.trained());
+        let estimates = config.estimator().estimates(&batch.samples);
+        let pieces = weighted_sequences(&config, &batch, &estimates, &batch.trained());
         let tokens: usize = pieces.iter().map(|piece| piece.ids.len()).sum();
         // Rows whose next token the model did not say.
         let silent: Vec<bool> = pieces
@@ -180,8 +191,8 @@ fn logits_that_predict_no_model_token_change_neither_loss_nor_gradient() {
 fn one_two_and_seven_micro_batches_agree() {
     let batch = batch();
     for config in configs() {
-        let advantages = config.estimator().advantages(&batch.samples);
-        let pieces = weighted_sequences(&config, &batch, &advantages, &batch.trained());
+        let estimates = config.estimator().estimates(&batch.samples);
+        let pieces = weighted_sequences(&config, &batch, &estimates, &batch.trained());
         assert_eq!(pieces.len(), 7, "one of the eight is excluded");
         let tokens: usize = pieces.iter().map(|piece| piece.ids.len()).sum();
         let logits = random_logits(tokens);
@@ -225,8 +236,8 @@ fn zero_advantage_trajectories_count_in_the_normalisation_and_cost_nothing() {
             aggregation,
             ..RlConfig::default()
         };
-        let advantages = config.estimator().advantages(&batch.samples);
-        let pieces = weighted_sequences(&config, &batch, &advantages, &all);
+        let estimates = config.estimator().estimates(&batch.samples);
+        let pieces = weighted_sequences(&config, &batch, &estimates, &all);
         assert_eq!(pieces.len(), 4, "the equal group is not computed");
         for (piece, n) in pieces.iter().zip(&lengths) {
             let wanted = match aggregation {
@@ -240,9 +251,42 @@ fn zero_advantage_trajectories_count_in_the_normalisation_and_cost_nothing() {
             entropy_coefficient: 0.01,
             ..config
         };
-        let computed = super::weighted_sequences(&config, &batch, &advantages, &all);
+        let computed = super::weighted_sequences(&config, &batch, &estimates, &all);
         assert_eq!(computed.len(), 8);
         assert_eq!(computed[0].weight, pieces[0].weight);
+    }
+}
+
+#[test]
+fn with_a_critic_trajectories_without_an_advantage_are_computed_and_have_their_value_targets() {
+    let mut batch = batch();
+    for sample in &mut batch.samples {
+        // Equal rewards and values: every advantage is 0, but the critic is wrong.
+        let values = vec![0.25; sample.mask().len()];
+        *sample = sample.clone().with_values(values).with_outcome(1.0);
+    }
+    let config = RlConfig {
+        algorithm: Algorithm::Ppo,
+        ..RlConfig::default()
+    };
+    let estimates = config.estimator().estimates(&batch.samples);
+    assert!(estimates.advantages.iter().flatten().all(|a| *a == 0.0));
+    let pieces = weighted_sequences(&config, &batch, &estimates, &batch.trained());
+    assert_eq!(pieces.len(), 7);
+    for piece in &pieces {
+        assert_eq!(piece.old_values, vec![0.25; piece.ids.len()]);
+        for (seen, target) in piece.mask.iter().zip(piece.value_targets) {
+            assert_eq!(*target, if *seen { 1.0 } else { 0.0 });
+        }
+    }
+    let grpo = RlConfig::default();
+    let estimates = grpo.estimator().estimates(&batch.samples);
+    let entropy = RlConfig {
+        entropy_coefficient: 0.1,
+        ..grpo
+    };
+    for piece in weighted_sequences(&entropy, &batch, &estimates, &batch.trained()) {
+        assert!(piece.value_targets.is_empty());
     }
 }
 
@@ -269,8 +313,8 @@ fn excluded_trajectories_count_nowhere() {
     );
     for config in configs().into_iter().filter(|c| c.kl_coefficient == 0.0) {
         let weights = |batch: &Batch| -> Vec<(f32, Vec<f32>)> {
-            let advantages = config.estimator().advantages(&batch.samples);
-            weighted_sequences(&config, batch, &advantages, &batch.trained())
+            let estimates = config.estimator().estimates(&batch.samples);
+            weighted_sequences(&config, batch, &estimates, &batch.trained())
                 .iter()
                 .map(|piece| (piece.weight, piece.advantages.to_vec()))
                 .collect()
@@ -344,8 +388,8 @@ fn several_sequences_of_one_trajectory_count_its_tokens_once() {
         aggregation: Aggregation::SequenceMean,
         ..RlConfig::default()
     };
-    let advantages = config.estimator().advantages(&batch.samples);
-    let pieces = weighted_sequences(&config, &batch, &advantages, &batch.trained());
+    let estimates = config.estimator().estimates(&batch.samples);
+    let pieces = weighted_sequences(&config, &batch, &estimates, &batch.trained());
     assert_eq!(pieces.len(), 3);
     assert_eq!(pieces[0].weight, pieces[1].weight);
     assert!((pieces[0].weight - 1.0 / (2.0 * tokens[0] as f32)).abs() < 1e-9);
@@ -363,8 +407,8 @@ fn the_first_update_has_ratio_one_exactly() {
     // The log-probabilities recorded are those computed: here, by the same toy forward.
     let batch = batch();
     let config = RlConfig::default();
-    let advantages = config.estimator().advantages(&batch.samples);
-    let pieces = weighted_sequences(&config, &batch, &advantages, &batch.trained());
+    let estimates = config.estimator().estimates(&batch.samples);
+    let pieces = weighted_sequences(&config, &batch, &estimates, &batch.trained());
     for piece in &pieces {
         let old: Vec<f32> = piece
             .mask
@@ -382,7 +426,7 @@ fn the_first_update_has_ratio_one_exactly() {
         }])
         .unwrap();
         let targets = update::token_targets(&packed, std::slice::from_ref(piece));
-        let (_, statistics) = Objective::Policy(config.policy_loss())
+        let (_, statistics) = Objective::Policy(config.policy_loss(config.kl_coefficient))
             .loss(&log_probs, &entropy, &targets)
             .unwrap();
         assert_eq!(statistics.ratio_deviation, 0.0);

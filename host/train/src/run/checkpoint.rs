@@ -1,9 +1,9 @@
 //! Checkpoints: everything that a run needs to continue as if it had never stopped.
 //!
 //! `RUN/checkpoints/<phase>-<step>/` holds the weights in Hugging Face's layout, the tokenizer and the other assets (so
-//! that the folder loads anywhere), the optimiser's state, `trainer.json`, `rollouts.json` if the rollouts have a state of
-//! their own, and the digests of weights, optimiser and that state, which are checked before a run uses them. A checkpoint
-//! is written completely or not at all.
+//! that the folder loads anywhere), the optimiser's state, a critic's value head and its optimiser's state if there is one,
+//! `trainer.json`, `rollouts.json` if the rollouts have a state of their own, and the digests of weights and states, which
+//! are checked before a run uses them. A checkpoint is written completely or not at all.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -61,6 +61,9 @@ pub struct TrainerState {
     /// Steps in a row that the guards of RL count.
     #[serde(default, skip_serializing_if = "InARow::is_none")]
     pub in_a_row: InARow,
+    /// The weight of the KL in the next step, if it is adaptive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kl_coefficient: Option<f64>,
     /// Time spent, without the times in which the run was interrupted.
     pub elapsed: Duration,
     /// Lengths to which a resumed run cuts the metrics files.
@@ -85,6 +88,7 @@ impl TrainerState {
             ended_early: false,
             validations: Validations::default(),
             in_a_row: InARow::default(),
+            kl_coefficient: None,
             elapsed: Duration::ZERO,
             metrics: MetricsPosition::default(),
             rollouts: None,
