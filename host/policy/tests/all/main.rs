@@ -3,5 +3,6 @@
 mod checkpoints;
 mod exactness;
 mod gradients;
+mod lora;
 mod reference;
 mod support;
