@@ -1,6 +1,6 @@
 //! `cargo xtask clients`: runs published clients from PyPI against our service; trains by agents that use published packages;
-//! runs MCP clients and servers from PyPI and npm; those of OpenEnv; or published trainers with the Python package. It is
-//! not part of the tests, because it needs the network and a Python.
+//! runs MCP clients and servers from PyPI and npm; those of OpenEnv; published trainers with the
+//! Python package; or PEFT with adapters of a run. It is not part of the tests, because it needs the network and a Python.
 
 use std::{
     io::{BufRead, BufReader},
@@ -70,6 +70,11 @@ const OPENENV: &str = "openenv-core==0.3.0";
 /// The program that runs them.
 const OPENENV_CASES: &str = "tests/clients/openenv_clients.py";
 
+/// PEFT, with what its models need.
+const PEFT: [&str; 3] = ["torch==2.15.0", "transformers==5.24.0", "peft==0.21.2"];
+/// The program that compares its adapters with ours.
+const PEFT_CASES: &str = "tests/clients/peft_adapters.py";
+
 /// The clients to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Clients {
@@ -82,6 +87,8 @@ pub enum Clients {
     Mcp,
     /// OpenEnv's clients against our service, and training in environments of OpenEnv's server
     Openenv,
+    /// PEFT, which loads adapters of a run, and whose adapters a run loads; downloads about 4 GB
+    Peft,
     /// TRL, verl and verifiers with the Python package; downloads about 4 GB
     Trainers,
 }
@@ -116,6 +123,17 @@ pub fn run(project: &Project, clients: Clients) -> Result<()> {
         return steps.run(
             "training by agents",
             (project.command(&python).arg(AGENT_CASES))
+                .arg(project.binary())
+                .arg(project.root().join("target/plugins")),
+            "see the first failed case above",
+        );
+    }
+    if clients == Clients::Peft {
+        let installed = || environment(project, "peft", &[&PEFT]);
+        let python = steps.take("PEFT from PyPI", installed)?;
+        return steps.run(
+            "adapters in PEFT and of PEFT",
+            (project.command(&python).arg(PEFT_CASES))
                 .arg(project.binary())
                 .arg(project.root().join("target/plugins")),
             "see the first failed case above",

@@ -55,6 +55,12 @@ pub(crate) enum Command {
     Rollout(Rollout),
     /// Write a run's report: one HTML page with curves, configuration and trajectories
     Report(Report),
+    /// Write the whole model of a run that trained LoRA adapters, for programs that read no adapters
+    ///
+    /// The checkpoints of a run with `[model.lora]` hold adapters alone, in the format of PEFT. This command adds each
+    /// adapter to its frozen weight, W + alpha / rank * A B, and writes a folder in the format of Hugging Face, with
+    /// tokenizer and chat template. transformers, vLLM and SGLang load it, and so does `model.checkpoint`.
+    Merge(Merge),
     /// Make, try, grant, build and inspect plugins
     Plugin(Plugin),
     /// Show the tools of MCP servers, and call them
@@ -276,6 +282,27 @@ pub(crate) struct Report {
     /// File to write (default: RUN/report.html)
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Merge {
+    /// Folder of the run, whose newest checkpoint is used, or of one of its checkpoints
+    pub(crate) run: PathBuf,
+    /// Folder to write; it must be new or empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// Type of the weights: f32, or bf16, which is rounded and half as large
+    #[arg(long, value_enum, default_value_t = MergedType::F32)]
+    pub(crate) dtype: MergedType,
+}
+
+/// The type of a merged model's weights.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum MergedType {
+    /// Not rounded
+    F32,
+    /// Rounded, and half as large
+    Bf16,
 }
 
 /// Settings of a plugin on the command line. They override those of a configuration.

@@ -86,6 +86,7 @@ fn main() -> ExitCode {
         Command::Eval(options) => commands::eval::run(&options),
         Command::Rollout(options) => commands::rollout::run(&options),
         Command::Report(options) => commands::report::run(&options),
+        Command::Merge(options) => commands::merge::run(&options),
         Command::Plugin(options) => commands::plugin::run(&options),
         Command::Mcp(options) => commands::mcp::run(&options),
         Command::Data(options) => commands::data::run(&options),

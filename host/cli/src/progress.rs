@@ -170,8 +170,16 @@ fn success(moment: Option<Moment>, evaluation: &Evaluation) -> String {
 
 /// Prints the parts of a run.
 fn describe(summary: &RunSummary) {
+    let trained = if summary.trained_parameters < summary.parameters {
+        format!(
+            " ({:.2} M of them in adapters, which are trained)",
+            summary.trained_parameters as f64 / 1e6
+        )
+    } else {
+        String::new()
+    };
     say!(
-        "{} {:.2} M parameters, {} tokens in the vocabulary",
+        "{} {:.2} M parameters{trained}, {} tokens in the vocabulary",
         style("policy").bold(),
         summary.parameters as f64 / 1e6,
         summary.vocabulary
@@ -254,6 +262,7 @@ mod tests {
         let told = |changes: &[&'static str], history| {
             template(&RunSummary {
                 parameters: 0,
+                trained_parameters: 0,
                 vocabulary: 0,
                 environments: Vec::new(),
                 tools: Vec::new(),

@@ -180,8 +180,18 @@ impl<'a> Backend for Cpu<'a> {
         Ok(())
     }
 
+    fn linear_add_rows(&self, x: &Vec<f32>, w: Weight<'a>, out: &mut Vec<f32>) -> Result<()> {
+        linear_into(x, w, out, true);
+        Ok(())
+    }
+
     fn input_gradient(&self, g: &Vec<f32>, w: Weight<'a>, dx: &mut Vec<f32>) -> Result<()> {
-        input_gradient_into(g, w, dx);
+        input_gradient_into(g, w, dx, false);
+        Ok(())
+    }
+
+    fn input_gradient_add(&self, g: &Vec<f32>, w: Weight<'a>, dx: &mut Vec<f32>) -> Result<()> {
+        input_gradient_into(g, w, dx, true);
         Ok(())
     }
 
@@ -270,14 +280,16 @@ impl<'a> Backend for Cpu<'a> {
         &self,
         x: &Vec<f32>,
         w: Weight<'a>,
+        frozen: bool,
         places: &Places,
         temperature: f32,
         d_log_probs: &Tensor,
         d_entropy: Option<&Tensor>,
-    ) -> Result<(Vec<f32>, Vec<f32>)> {
+    ) -> Result<(Vec<f32>, Option<Vec<f32>>)> {
         let d_log_probs = d_log_probs.to_vec1::<f32>()?;
         let d_entropy = d_entropy.map(Tensor::to_vec1::<f32>).transpose()?;
         let targets = &places.batch.targets;
-        Ok(Head { w, temperature }.backward(x, targets, &d_log_probs, d_entropy.as_deref()))
+        let head = Head { w, temperature };
+        Ok(head.backward(frozen, x, targets, &d_log_probs, d_entropy.as_deref()))
     }
 }

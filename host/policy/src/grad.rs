@@ -20,9 +20,8 @@ use crate::pass::{PassOptions, TokenStats};
 use crate::qwen3::{Backend, Network};
 use crate::tape::Trunk;
 use crate::value_head::ValueHead;
-use crate::weights::Parameter;
 
-/// A gradient for every parameter, in the order of [`Model::parameters`].
+/// A gradient for every trained parameter, in the order of [`Model::parameters`].
 #[derive(Debug)]
 pub struct Gradients {
     named: Vec<(String, Tensor)>,
@@ -218,6 +217,7 @@ impl Model {
         let (mut d_rows, d_head) = b.log_probs_backward(
             &rows,
             head,
+            network.frozen,
             &batch.places,
             temperature,
             &d.log_probs,
@@ -226,15 +226,24 @@ impl Model {
         if let Some(part) = &d.rows {
             b.add_to_rows(&mut d_rows, part)?;
         }
-        let lengths = self.layout().iter().map(Parameter::len);
-        let mut gradients = network.backward(tape, &batch, &d_rows, lengths)?;
-        b.add(&mut gradients[self.head_index()], &d_head)?;
-        let gradients = self
+        let mut gradients = network.backward(tape, &batch, &d_rows)?;
+        if let Some(d_head) = d_head {
+            b.add(&mut gradients[self.head_index()], &d_head)?;
+        }
+        let mut gradients = self
             .layout()
             .iter()
             .zip(gradients)
             .map(|(parameter, gradient)| b.tensor(gradient, &parameter.shape))
-            .collect::<candle_core::Result<_>>()?;
+            .collect::<candle_core::Result<Vec<_>>>()?;
+        if let Some(adapters) = self.adapters() {
+            // Products read parameters times their factors.
+            for (gradient, factor) in gradients.iter_mut().zip(adapters.factors()) {
+                if let Some(factor) = factor {
+                    *gradient = gradient.broadcast_mul(factor)?;
+                }
+            }
+        }
         Ok(Part {
             gradients,
             value_head: d.value_head,
@@ -271,10 +280,11 @@ impl Model {
         let of_trunk = trunk.backward(self, batch, &d_rows)?;
         let mut gradients = Vec::with_capacity(of_trunk.len());
         for (index, of_trunk) in of_trunk.into_iter().enumerate() {
+            let is_head = self.adapters().is_none() && index == self.head_index();
             let gradient = match of_trunk {
-                Some(gradient) if index == self.head_index() => (gradient + &d_head)?,
+                Some(gradient) if is_head => (gradient + &d_head)?,
                 Some(gradient) => gradient,
-                None if index == self.head_index() => d_head.clone(),
+                None if is_head => d_head.clone(),
                 None => {
                     return Err(PolicyError::Gradient {
                         parameter: self.layout()[index].name.clone(),

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::config::Qwen3Config;
 use crate::error::{PolicyError, Result};
+use crate::lora::ADAPTER_CONFIG;
 use crate::model::Model;
 use crate::weights::{Parameter, Stored, parameters, variable};
 
@@ -53,6 +54,13 @@ impl Model {
     /// If a file is missing or damaged, or a tensor is missing, has another shape, is not expected, or holds numbers
     /// that are not finite; the message names the file, the tensor, and both shapes.
     pub fn load(folder: &Path, device: &Device) -> Result<Self> {
+        if folder.join(ADAPTER_CONFIG).exists() && !folder.join("config.json").exists() {
+            return Err(PolicyError::checkpoint(
+                folder,
+                "holds LoRA adapters and no whole model; `rlf-host merge` writes one, and `model.lora.adapter` trains \
+                 the adapters further",
+            ));
+        }
         let config = Qwen3Config::load(folder)?;
         let layout = parameters(&config);
         let mut numbers: Vec<Vec<f32>> = layout
@@ -127,17 +135,27 @@ impl Model {
         Ok(Self::from_variables(&config, variables, device))
     }
 
-    /// Writes `config.json` and the weights as f32 into `folder`, which is created if necessary. Other files in it
-    /// (tokenizer, template) stay. Each file is written completely or not at all.
+    /// Writes `config.json` and the weights as f32 into `folder`, which is created if necessary. Of a model with adapters,
+    /// it writes those alone, as [`Self::save_adapter`] does. Other files in the folder (tokenizer, template) stay. Each
+    /// file is written completely or not at all.
     pub fn save(&self, folder: &Path) -> Result<()> {
+        if self.lora().is_some() {
+            return self.save_adapter(folder);
+        }
         self.save_with(folder, &SaveOptions::default())
     }
 
-    /// Like [`Self::save`], with a choice of type and shard size.
+    /// Writes `config.json` and the weights of the whole model, with a choice of type and shard size.
     ///
     /// # Errors
-    /// Also if `folder` already holds weights cut into shards: replacing those file by file could leave a mixture.
+    /// If the model has adapters: [`Self::merged`] has none. If `folder` already holds weights cut into shards: replacing those file by file could leave a mixture.
     pub fn save_with(&self, folder: &Path, options: &SaveOptions) -> Result<()> {
+        if self.lora().is_some() {
+            return Err(PolicyError::checkpoint(
+                folder,
+                "a model with adapters is no whole model; merge it first",
+            ));
+        }
         fs::create_dir_all(folder)
             .map_err(PolicyError::io(folder, "making the checkpoint's folder"))?;
         if folder.join(INDEX).exists() {
@@ -384,6 +402,6 @@ fn write_tensors_as(
 }
 
 /// Writes `bytes` to `file`, completely or not at all.
-fn write(file: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write(file: &Path, bytes: &[u8]) -> Result<()> {
     rlf_files::write(file, bytes).map_err(PolicyError::io(file, "writing (is the disk full?)"))
 }

@@ -21,6 +21,7 @@
 //! | packed sequences and micro-batches | `batch` |
 //! | log-probabilities without and with gradients | `pass`, [`mod@grad`] |
 //! | values of tokens, for a critic | `value_head` |
+//! | adapters of low rank, in memory and on disk | `lora`, `adapter_files` |
 //! | the optimiser, its settings and schedule | `optimizer` |
 //! | decoding with a KV cache, and sampling | `decode`, `sample` |
 //! | weights on disk, in Hugging Face's format | `hugging_face`, `generation` |
@@ -67,6 +68,7 @@
 // Modules' documentation is the specification of what they do inside, and names it.
 #![allow(rustdoc::private_intra_doc_links)]
 
+mod adapter_files;
 mod batch;
 mod config;
 mod cpu;
@@ -81,6 +83,7 @@ mod hugging_face;
 mod in_order;
 #[cfg(test)]
 mod kernel_tests;
+mod lora;
 pub mod measure;
 mod model;
 mod on_network;
@@ -103,6 +106,7 @@ pub use error::{InvalidSetting, PolicyError, Result};
 pub use generation::GenerationConfig;
 pub use grad::{Accumulated, Gradients};
 pub use hugging_face::{SaveOptions, StoredDtype};
+pub use lora::{LoraConfig, Projection};
 pub use model::{Model, Operators, Precision};
 pub use optimizer::{AdamW, OptimizerConfig, Schedule, StepReport, Trainable};
 pub use pass::{PassOptions, TokenStats};

@@ -1,6 +1,9 @@
 //! A policy: its weights, its shape, and the operators that it uses.
 //!
-//! The network itself is in [`crate::qwen3`], and in candle's operators in [`crate::plain_network`].
+//! The network itself is in [`crate::qwen3`], and in candle's operators in [`crate::plain_network`]. Adapters, which are
+//! trained instead of the weights, are in [`adapters`].
+
+mod adapters;
 
 use std::sync::Arc;
 
@@ -10,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::batch::PackedBatch;
 use crate::config::Qwen3Config;
 use crate::error::{PolicyError, Result};
+use crate::lora::{Adapters, LoraConfig};
 use crate::ops::attention::{Attention, Heads};
 use crate::ops::rotary::RotaryTable;
 use crate::weights::{Parameter, Weights, head_index, parameters, variable};
@@ -41,12 +45,15 @@ pub struct Model {
     device: Device,
     operators: Operators,
     vocabulary: usize,
+    /// Those of the whole model. With adapters they are frozen.
     parameters: Vec<Parameter>,
     variables: Vec<Var>,
+    adapters: Option<Adapters>,
     tracked: Weights,
     frozen: Weights,
     precision: Precision,
-    /// The operands of products, by parameter: the weights themselves, or copies of matrices in bf16.
+    /// The operands of products, by parameter, and then those of adapters: the weights themselves, or copies of matrices
+    /// that are in bf16 or have a factor.
     operands: Vec<Tensor>,
     table: Arc<RotaryTable>,
     #[cfg(feature = "cuda")]
@@ -80,9 +87,11 @@ impl Model {
             operators,
             vocabulary: config.vocab_size,
             parameters: parameters(config),
-            tracked: Weights::new(config, &variables, |variable| variable.as_tensor().clone()),
-            // Shares the storage, so it sees every step of the optimiser. Computations with it keep nothing for a gradient.
-            frozen: Weights::new(config, &variables, Var::as_detached_tensor),
+            adapters: None,
+            tracked: views(config, &variables, None, |variable| {
+                variable.as_tensor().clone()
+            }),
+            frozen: views(config, &variables, None, Var::as_detached_tensor),
             precision: Precision::F32,
             operands: variables.iter().map(Var::as_detached_tensor).collect(),
             variables,
@@ -104,11 +113,10 @@ impl Model {
             device: self.device.clone(),
             operators: self.operators,
             vocabulary: self.vocabulary,
-            parameters: parameters(&self.config),
-            tracked: Weights::new(&self.config, &self.variables, |variable| {
-                variable.as_tensor().clone()
-            }),
-            frozen: Weights::new(&self.config, &self.variables, Var::as_detached_tensor),
+            parameters: self.parameters.clone(),
+            adapters: self.adapters.clone(),
+            tracked: self.tracked.clone(),
+            frozen: self.frozen.clone(),
             variables: self.variables.clone(),
             precision: self.precision,
             operands: self.operands.clone(),
@@ -118,8 +126,14 @@ impl Model {
         }
     }
 
-    /// An independent model with the same weights, such as the reference policy of a KL term.
+    /// An independent model with the same weights, such as the reference policy of a KL term. Frozen weights are shared:
+    /// with adapters, only those are copied.
     pub fn copy(&self) -> Result<Self> {
+        if let Some(adapters) = &self.adapters {
+            let mut copy = self.share();
+            copy.put_adapters(adapters.copy()?)?;
+            return Ok(copy);
+        }
         let variables = self
             .variables
             .iter()
@@ -181,31 +195,61 @@ impl Model {
             self.operators = Operators::Fused;
         }
         self.precision = precision;
-        self.operands = self
+        let whole = self
             .variables
             .iter()
-            .map(|variable| {
-                let weights = variable.as_detached_tensor();
-                if self.copies(&weights) {
-                    weights.to_dtype(DType::BF16)
-                } else {
-                    Ok(weights)
-                }
-            })
+            .map(|variable| (variable, None::<&Tensor>));
+        let adapters = self.adapters.iter().flat_map(Self::factored);
+        self.operands = whole
+            .chain(adapters)
+            .map(|(variable, factor)| self.operand(variable, factor))
             .collect::<candle_core::Result<_>>()?;
         Ok(())
     }
 
-    /// True if products read a copy of these weights.
+    /// The variables of adapters, each with its factor.
+    fn factored(adapters: &Adapters) -> impl Iterator<Item = (&Var, Option<&Tensor>)> {
+        let factors = adapters.factors().iter().map(Option::as_ref);
+        adapters.variables().iter().zip(factors)
+    }
+
+    /// What products read of a variable with this factor.
+    fn operand(&self, variable: &Var, factor: Option<&Tensor>) -> candle_core::Result<Tensor> {
+        let mut weights = variable.as_detached_tensor();
+        if let Some(factor) = factor {
+            weights = weights.broadcast_mul(factor)?;
+        }
+        if self.copies(&weights) {
+            weights.to_dtype(DType::BF16)
+        } else {
+            Ok(weights)
+        }
+    }
+
+    /// True if products read a copy of these weights in bf16.
     fn copies(&self, weights: &Tensor) -> bool {
         self.precision == Precision::Bf16 && weights.rank() > 1
     }
 
     /// Brings what products read up to the weights, which an optimiser's step has changed.
     pub(crate) fn weights_changed(&self) -> candle_core::Result<()> {
-        for (variable, operand) in self.variables.iter().zip(&self.operands) {
-            if self.copies(variable) {
-                operand.slice_set(&variable.as_detached_tensor().to_dtype(DType::BF16)?, 0, 0)?;
+        let update = |variable: &Var, factor: Option<&Tensor>, operand: &Tensor| {
+            if factor.is_some() || self.copies(variable) {
+                operand.slice_set(&self.operand(variable, factor)?, 0, 0)?;
+            }
+            Ok::<(), candle_core::Error>(())
+        };
+        match &self.adapters {
+            Some(adapters) => {
+                let operands = &self.operands[self.variables.len()..];
+                for ((variable, factor), operand) in Self::factored(adapters).zip(operands) {
+                    update(variable, factor, operand)?;
+                }
+            }
+            None => {
+                for (variable, operand) in self.variables.iter().zip(&self.operands) {
+                    update(variable, None, operand)?;
+                }
             }
         }
         // Other threads, with other streams, read them next.
@@ -239,21 +283,46 @@ impl Model {
         Ok(())
     }
 
-    /// Every parameter with its name, in a fixed order. Matrices are `[in, out]`, projections of one input are one
-    /// parameter (`qkv_proj`, `gate_up_proj`), and the embedding is `[hidden, vocabulary]`.
+    /// Every trained parameter with its name, in a fixed order: those of the model, or those of its adapters. Matrices are
+    /// `[in, out]`, projections of one input are one parameter (`qkv_proj`, `gate_up_proj`), and the embedding is
+    /// `[hidden, vocabulary]`.
     pub fn parameters(&self) -> impl ExactSizeIterator<Item = (&str, &Var)> {
-        self.parameters
+        self.layout()
             .iter()
             .map(|parameter| parameter.name.as_str())
-            .zip(&self.variables)
+            .zip(self.variables())
     }
 
+    /// The trained parameters.
     pub(crate) fn layout(&self) -> &[Parameter] {
-        &self.parameters
+        match &self.adapters {
+            Some(adapters) => adapters.parameters(),
+            None => &self.parameters,
+        }
     }
 
+    /// The numbers of the trained parameters.
     pub(crate) fn variables(&self) -> &[Var] {
-        &self.variables
+        match &self.adapters {
+            Some(adapters) => adapters.variables(),
+            None => &self.variables,
+        }
+    }
+
+    /// The adapters, if it has some.
+    pub(crate) fn adapters(&self) -> Option<&Adapters> {
+        self.adapters.as_ref()
+    }
+
+    /// The settings of its adapters, if it has some.
+    pub fn lora(&self) -> Option<&LoraConfig> {
+        self.adapters.as_ref().map(|adapters| &adapters.config)
+    }
+
+    /// The adapter of the model's parameter with this index: its rank, and the index of its first operand.
+    pub(crate) fn adapter(&self, parameter: usize) -> Option<(usize, usize)> {
+        let place = self.adapters.as_ref()?.of(parameter)?;
+        Some((place.rank, self.variables.len() + place.first))
     }
 
     pub(crate) fn tracked(&self) -> &Weights {
@@ -326,6 +395,24 @@ impl Model {
             table: self.table.clone(),
         }
     }
+}
+
+/// The weights by their place in the network. Adapters are seen through `view`, and so is the rest, unless adapters freeze
+/// it. A detached view shares the storage, so it sees every step of the optimiser, and computations with it keep nothing
+/// for a gradient.
+fn views(
+    config: &Qwen3Config,
+    variables: &[Var],
+    adapters: Option<&Adapters>,
+    view: impl Fn(&Var) -> Tensor,
+) -> Weights {
+    let of_base = |variable: &Var| match adapters {
+        Some(_) => variable.as_detached_tensor(),
+        None => view(variable),
+    };
+    Weights::new(config, variables, of_base, |index| {
+        adapters?.weights(index, &view)
+    })
 }
 
 /// True if a device has fused operators.

@@ -10,7 +10,7 @@ use crate::ops::head::PlainHead;
 use crate::ops::linear::plain_linear;
 use crate::ops::norm::plain_rms_norm;
 use crate::ops::swiglu::plain_swiglu;
-use crate::weights::{LayerWeights, Weights};
+use crate::weights::{LayerWeights, LinearWeights, Weights};
 
 impl Model {
     /// The vocabulary head of the plain network.
@@ -49,11 +49,11 @@ impl Model {
         padded: &Padded,
     ) -> candle_core::Result<Tensor> {
         let eps = self.eps();
-        let h = plain_linear(&plain_rms_norm(x, &w.input_norm, eps)?, &w.qkv)?;
+        let h = w.qkv.plain(&plain_rms_norm(x, &w.input_norm, eps)?)?;
         let h = plain_attention(&h, &w.q_norm, &w.k_norm, padded)?;
-        let x = (x + plain_linear(&h, &w.out)?)?;
-        let h = plain_linear(&plain_rms_norm(&x, &w.post_norm, eps)?, &w.gate_up)?;
-        x + plain_linear(&plain_swiglu(&h)?, &w.down)?
+        let x = (x + w.out.plain(&h)?)?;
+        let h = w.gate_up.plain(&plain_rms_norm(&x, &w.post_norm, eps)?)?;
+        x + w.down.plain(&plain_swiglu(&h)?)?
     }
 
     /// The rows that predict targets, normed: what the vocabulary head reads, `[targets, hidden]`.
@@ -65,5 +65,17 @@ impl Model {
     ) -> candle_core::Result<Tensor> {
         let rows = Tensor::from_slice(&batch.rows, batch.rows.len(), self.device())?;
         plain_rms_norm(&x.index_select(&rows, 0)?, &weights.norm, self.eps())
+    }
+}
+
+impl LinearWeights {
+    /// The layer on rows `x`: `x W`, plus `(x A) B` with an adapter.
+    pub(crate) fn plain(&self, x: &Tensor) -> candle_core::Result<Tensor> {
+        let y = plain_linear(x, &self.w)?;
+        let Some(adapter) = &self.adapter else {
+            return Ok(y);
+        };
+        let reduced = plain_linear(x, &adapter.down.product()?)?;
+        y + plain_linear(&reduced, &adapter.up.product()?)?
     }
 }

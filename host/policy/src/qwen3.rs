@@ -8,11 +8,16 @@
 //! A forward pass for a gradient keeps each layer's input and the results between its operators. With checkpointing it
 //! keeps the input only, and the backward pass computes the rest again. Norms and the result of the gated unit are
 //! computed again in any case, because that is cheaper than keeping them.
+//!
+//! A model with adapters ([`crate::lora`]) trains nothing else. The backward pass then gives their gradients only.
+
+mod linear;
 
 use std::ops::Deref;
 
 use candle_core::{Layout, Result, Storage, Tensor};
 
+use self::linear::{Adapter, Linear, Trained};
 use crate::batch::PackedBatch;
 use crate::model::Model;
 use crate::weights::PER_LAYER;
@@ -99,8 +104,17 @@ pub(crate) trait Backend {
     fn linear(&self, x: &Self::Rows, w: Self::Matrix, out: &mut Self::Rows) -> Result<()>;
     /// `out += x w`.
     fn linear_add(&self, x: &Self::Rows, w: Self::Matrix, out: &mut Self::Stream) -> Result<()>;
+    /// `out += x w`, to rows.
+    fn linear_add_rows(&self, x: &Self::Rows, w: Self::Matrix, out: &mut Self::Rows) -> Result<()>;
     /// `dx = g wᵀ`.
     fn input_gradient(&self, g: &Self::Rows, w: Self::Matrix, dx: &mut Self::Rows) -> Result<()>;
+    /// `dx += g wᵀ`.
+    fn input_gradient_add(
+        &self,
+        g: &Self::Rows,
+        w: Self::Matrix,
+        dx: &mut Self::Rows,
+    ) -> Result<()>;
     /// `dw = xᵀ g`.
     fn weight_gradient(
         &self,
@@ -149,16 +163,18 @@ pub(crate) trait Backend {
         places: &Self::Places,
         temperature: f32,
     ) -> Result<(Tensor, Tensor)>;
-    /// The gradients of `x` and of the whole head, given those of log-probabilities and entropies.
+    /// The gradients of `x` and, unless it is frozen, of the whole head, given those of log-probabilities and entropies.
+    #[allow(clippy::too_many_arguments)]
     fn log_probs_backward(
         &self,
         x: &Self::Rows,
         head: Self::Matrix,
+        frozen: bool,
         places: &Self::Places,
         temperature: f32,
         d_log_probs: &Tensor,
         d_entropy: Option<&Tensor>,
-    ) -> Result<(Self::Rows, Self::Gradient)>;
+    ) -> Result<(Self::Rows, Option<Self::Gradient>)>;
 }
 
 /// A batch, prepared for a backend.
@@ -179,13 +195,13 @@ pub(crate) fn lock(tensors: &[Tensor]) -> Vec<(impl Deref<Target = Storage> + '_
 /// One decoder layer.
 pub(crate) struct Layer<B: Backend> {
     pub(crate) input_norm: B::Gain,
-    pub(crate) qkv: B::Matrix,
+    pub(crate) qkv: Linear<B>,
     pub(crate) q_norm: B::Gain,
     pub(crate) k_norm: B::Gain,
-    pub(crate) out: B::Matrix,
+    pub(crate) out: Linear<B>,
     pub(crate) post_norm: B::Gain,
-    pub(crate) gate_up: B::Matrix,
-    pub(crate) down: B::Matrix,
+    pub(crate) gate_up: Linear<B>,
+    pub(crate) down: Linear<B>,
 }
 
 /// Widths of rows.
@@ -199,6 +215,10 @@ pub(crate) struct Widths {
     pub(crate) mixed: usize,
     /// The gated unit.
     pub(crate) inner: usize,
+    /// One head.
+    pub(crate) head: usize,
+    /// Ids that the embedding has.
+    pub(crate) vocabulary: usize,
 }
 
 /// The weights on a device, and its operators.
@@ -212,6 +232,10 @@ pub(crate) struct Network<B: Backend> {
     pub(crate) widths: Widths,
     /// Numbers in the model.
     pub(crate) size: usize,
+    /// True if only adapters are trained.
+    pub(crate) frozen: bool,
+    /// True if the head is the embedding.
+    tied: bool,
 }
 
 /// The results that a forward pass keeps for the backward pass.
@@ -235,7 +259,7 @@ struct Between<B: Backend> {
 }
 
 impl<B: Backend> Network<B> {
-    /// The network of a model. `gain` and `matrix` give a parameter by its index, a matrix with its `[in, out]`; the last
+    /// The network of a model. `gain` and `matrix` give an operand by its index, a matrix with its `[in, out]`; the last
     /// number of `matrix` limits its columns.
     pub(crate) fn new(
         model: &Model,
@@ -249,21 +273,36 @@ impl<B: Backend> Network<B> {
             packed: config.qkv_width(),
             mixed: config.attention_width(),
             inner: config.intermediate_size,
+            head: config.head_dim,
+            vocabulary: config.vocab_size,
         };
+        let frozen = model.adapters().is_some();
         let whole = |index, shape: [usize; 2]| matrix(index, shape, shape[1]);
-        let vocabulary = [widths.hidden, config.vocab_size];
+        let linear = |index, shape: [usize; 2]| -> Result<Linear<B>> {
+            let trained = match model.adapter(index) {
+                Some((rank, first)) => Trained::Adapter(Adapter {
+                    rank,
+                    down: whole(first, [shape[0], rank])?,
+                    up: whole(first + 1, [rank, shape[1]])?,
+                }),
+                None if frozen => Trained::Nothing,
+                None => Trained::Weight,
+            };
+            Ok(Linear::new(whole(index, shape)?, shape, trained))
+        };
+        let vocabulary = [widths.hidden, widths.vocabulary];
         let layers = (0..config.num_hidden_layers)
             .map(|number| {
                 let first = 1 + PER_LAYER * number;
                 Ok(Layer {
                     input_norm: gain(first)?,
-                    qkv: whole(first + 1, [widths.hidden, widths.packed])?,
+                    qkv: linear(first + 1, [widths.hidden, widths.packed])?,
                     q_norm: gain(first + 2)?,
                     k_norm: gain(first + 3)?,
-                    out: whole(first + 4, [widths.mixed, widths.hidden])?,
+                    out: linear(first + 4, [widths.mixed, widths.hidden])?,
                     post_norm: gain(first + 5)?,
-                    gate_up: whole(first + 6, [widths.hidden, 2 * widths.inner])?,
-                    down: whole(first + 7, [widths.inner, widths.hidden])?,
+                    gate_up: linear(first + 6, [widths.hidden, 2 * widths.inner])?,
+                    down: linear(first + 7, [widths.inner, widths.hidden])?,
                 })
             })
             .collect::<Result<_>>()?;
@@ -275,6 +314,8 @@ impl<B: Backend> Network<B> {
             head: matrix(model.head_index(), vocabulary, model.vocabulary())?,
             widths,
             size: config.parameter_count(),
+            frozen,
+            tied: config.tie_word_embeddings,
         })
     }
 
@@ -300,7 +341,8 @@ impl<B: Backend> Network<B> {
         let mut gated = b.rows(batch.tokens, widths.inner)?;
         for (number, layer) in self.layers.iter().enumerate() {
             let between = self.between(layer, &tape.streams[number], batch, &mut normed)?;
-            tape.streams.push(self.after(layer, &between, &mut gated)?);
+            tape.streams
+                .push(self.after(layer, &between, batch.tokens, &mut gated)?);
             if !checkpointing {
                 tape.between.push(between);
             }
@@ -321,7 +363,7 @@ impl<B: Backend> Network<B> {
         let mut gated = b.rows(batch.tokens, widths.inner)?;
         for layer in &self.layers {
             let between = self.between(layer, &x, batch, &mut normed)?;
-            x = self.after(layer, &between, &mut gated)?;
+            x = self.after(layer, &between, batch.tokens, &mut gated)?;
         }
         self.head_rows(&x, batch)
     }
@@ -363,11 +405,11 @@ impl<B: Backend> Network<B> {
         let mut wide = b.rows(tokens, 2 * widths.inner)?;
         let mut gated = b.rows(tokens, widths.inner)?;
         for (number, layer) in self.layers.iter().enumerate() {
-            self.pack(layer, &x, &mut normed, &mut packed)?;
+            self.pack(layer, &x, tokens, &mut normed, &mut packed)?;
             attend(number, layer, &packed, &mut mixed)?;
-            b.linear_add(&mixed, layer.out, &mut x)?;
-            self.widen(layer, &x, &mut normed, &mut wide)?;
-            self.narrow(layer, &wide, &mut gated, &mut x)?;
+            layer.out.add(b, &mixed, tokens, &mut x)?;
+            self.widen(layer, &x, tokens, &mut normed, &mut wide)?;
+            self.narrow(layer, &wide, tokens, &mut gated, &mut x)?;
         }
         let rows = self.last_norm(&x, &b.indices(last)?, last.len())?;
         b.logits(&rows, self.head)
@@ -378,11 +420,13 @@ impl<B: Backend> Network<B> {
         &self,
         layer: &Layer<B>,
         x: &B::Stream,
+        tokens: usize,
         normed: &mut B::Rows,
         packed: &mut B::Rows,
     ) -> Result<()> {
-        self.backend.rms_norm(x, layer.input_norm, normed)?;
-        self.backend.linear(normed, layer.qkv, packed)
+        let b = &self.backend;
+        b.rms_norm(x, layer.input_norm, normed)?;
+        layer.qkv.write(b, normed, tokens, packed)
     }
 
     /// `wide = norm(middle) gate_up`.
@@ -390,11 +434,13 @@ impl<B: Backend> Network<B> {
         &self,
         layer: &Layer<B>,
         middle: &B::Stream,
+        tokens: usize,
         normed: &mut B::Rows,
         wide: &mut B::Rows,
     ) -> Result<()> {
-        self.backend.rms_norm(middle, layer.post_norm, normed)?;
-        self.backend.linear(normed, layer.gate_up, wide)
+        let b = &self.backend;
+        b.rms_norm(middle, layer.post_norm, normed)?;
+        layer.gate_up.write(b, normed, tokens, wide)
     }
 
     /// `out += swiglu(wide) down`.
@@ -402,11 +448,13 @@ impl<B: Backend> Network<B> {
         &self,
         layer: &Layer<B>,
         wide: &B::Rows,
+        tokens: usize,
         gated: &mut B::Rows,
         out: &mut B::Stream,
     ) -> Result<()> {
-        self.backend.swiglu(wide, self.widths.inner, gated)?;
-        self.backend.linear_add(gated, layer.down, out)
+        let b = &self.backend;
+        b.swiglu(wide, self.widths.inner, gated)?;
+        layer.down.add(b, gated, tokens, out)
     }
 
     /// The first part of a layer: `middle = x + attention(norm(x) qkv) out`, and `wide = norm(middle) gate_up`.
@@ -419,14 +467,14 @@ impl<B: Backend> Network<B> {
     ) -> Result<Between<B>> {
         let (b, widths, tokens) = (&self.backend, self.widths, batch.tokens);
         let mut packed = b.rows(tokens, widths.packed)?;
-        self.pack(layer, x, normed, &mut packed)?;
+        self.pack(layer, x, tokens, normed, &mut packed)?;
         let mut mixed = b.rows(tokens, widths.mixed)?;
         let norms = [layer.q_norm, layer.k_norm];
         b.attention(&batch.places, &packed, norms, &mut mixed)?;
         let mut middle = b.copy(x)?;
-        b.linear_add(&mixed, layer.out, &mut middle)?;
+        layer.out.add(b, &mixed, tokens, &mut middle)?;
         let mut wide = b.rows(tokens, 2 * widths.inner)?;
-        self.widen(layer, &middle, normed, &mut wide)?;
+        self.widen(layer, &middle, tokens, normed, &mut wide)?;
         Ok(Between {
             packed,
             mixed,
@@ -440,36 +488,33 @@ impl<B: Backend> Network<B> {
         &self,
         layer: &Layer<B>,
         between: &Between<B>,
+        tokens: usize,
         gated: &mut B::Rows,
     ) -> Result<B::Stream> {
         let mut out = self.backend.copy(&between.middle)?;
-        self.narrow(layer, &between.wide, gated, &mut out)?;
+        self.narrow(layer, &between.wide, tokens, gated, &mut out)?;
         Ok(out)
     }
 
-    /// Gradients of all parameters but for the head's own part, given that of [`Self::rows`]. `lengths` are those of the
-    /// parameters.
+    /// Gradients of the trained parameters, in their order and but for the head's own part, given that of [`Self::rows`].
     pub(crate) fn backward(
         &self,
         mut tape: Tape<B>,
         batch: &Batch<B>,
         d_rows: &B::Rows,
-        lengths: impl Iterator<Item = usize>,
     ) -> Result<Vec<B::Gradient>> {
-        let b = &self.backend;
-        let mut gradients = lengths
-            .map(|len| b.gradient(len))
-            .collect::<Result<Vec<_>>>()?;
-        let hidden = self.widths.hidden;
+        let (b, widths) = (&self.backend, self.widths);
+        let hidden = widths.hidden;
         let picked = b.pick(&tape.streams[tape.streams.len() - 1], &batch.picked, hidden)?;
         let mut d_picked = b.stream(batch.targets, hidden)?;
-        let d_norm = &mut gradients[1 + PER_LAYER * self.layers.len()];
-        b.rms_norm_backward(&picked, self.norm, d_rows, &mut d_picked, d_norm)?;
+        let mut d_norm = b.gradient(hidden)?;
+        b.rms_norm_backward(&picked, self.norm, d_rows, &mut d_picked, &mut d_norm)?;
         let mut d = b.stream(batch.tokens, hidden)?;
         b.pick_backward(&d_picked, &batch.picked, hidden, &mut d)?;
         tape.streams.pop();
-        let mut scratch = Scratch::new(b, self.widths, batch.tokens)?;
-        for (number, layer) in self.layers.iter().enumerate().rev() {
+        let mut scratch = Scratch::new(b, widths, batch.tokens)?;
+        let mut of_layers = Vec::with_capacity(self.layers.len());
+        for layer in self.layers.iter().rev() {
             let (Some(x), kept) = (tape.streams.pop(), tape.between.pop()) else {
                 break;
             };
@@ -477,15 +522,32 @@ impl<B: Backend> Network<B> {
                 Some(between) => between,
                 None => self.between(layer, &x, batch, &mut scratch.normed)?,
             };
-            let gradients = &mut gradients[1 + PER_LAYER * number..][..PER_LAYER];
-            self.layer_backward(layer, &x, &between, batch, &mut d, gradients, &mut scratch)?;
+            of_layers.push(self.layer_backward(
+                layer,
+                &x,
+                &between,
+                batch,
+                &mut d,
+                &mut scratch,
+            )?);
         }
-        b.embed_backward(&d, &batch.places, &mut gradients[0])?;
+        let of_layers = of_layers.into_iter().rev().flatten();
+        if self.frozen {
+            return Ok(of_layers.collect());
+        }
+        let mut d_embedding = b.gradient(hidden * widths.vocabulary)?;
+        b.embed_backward(&d, &batch.places, &mut d_embedding)?;
+        let mut gradients = vec![d_embedding];
+        gradients.extend(of_layers);
+        gradients.push(d_norm);
+        if !self.tied {
+            gradients.push(b.gradient(hidden * widths.vocabulary)?);
+        }
         Ok(gradients)
     }
 
-    /// Takes one layer backwards: `d`, the gradient of its output, becomes that of its input.
-    #[allow(clippy::too_many_arguments)]
+    /// Takes one layer backwards: `d`, the gradient of its output, becomes that of its input. Returns the gradients of its
+    /// trained parameters. Those of norms come with that of their input, and are dropped if norms are frozen.
     fn layer_backward(
         &self,
         layer: &Layer<B>,
@@ -493,22 +555,8 @@ impl<B: Backend> Network<B> {
         between: &Between<B>,
         batch: &Batch<B>,
         d: &mut B::Stream,
-        gradients: &mut [B::Gradient],
         scratch: &mut Scratch<B>,
-    ) -> Result<()> {
-        let [
-            d_input_norm,
-            d_qkv,
-            d_q_norm,
-            d_k_norm,
-            d_out,
-            d_post_norm,
-            d_gate_up,
-            d_down,
-        ] = gradients
-        else {
-            return Ok(());
-        };
+    ) -> Result<Vec<B::Gradient>> {
         let Scratch {
             normed,
             d_normed,
@@ -518,37 +566,51 @@ impl<B: Backend> Network<B> {
             d_mixed,
             d_packed,
         } = scratch;
-        let (b, inner) = (&self.backend, self.widths.inner);
+        let (b, widths, tokens) = (&self.backend, self.widths, batch.tokens);
         let middle = &between.middle;
         // out = middle + swiglu(norm(middle) gate_up) down
-        {
+        let d_down = {
             let g = b.operand(d)?;
-            b.input_gradient(&g, layer.down, d_gated)?;
-            b.swiglu_backward(&between.wide, inner, d_gated, d_wide, gated)?;
-            b.weight_gradient(gated, &g, layer.down, d_down)?;
-        }
+            layer.down.input_gradient(b, &g, tokens, d_gated)?;
+            b.swiglu_backward(&between.wide, widths.inner, d_gated, d_wide, gated)?;
+            layer.down.weight_gradients(b, gated, &g, tokens)?
+        };
         b.rms_norm(middle, layer.post_norm, normed)?;
-        b.weight_gradient(normed, d_wide, layer.gate_up, d_gate_up)?;
-        b.input_gradient(d_wide, layer.gate_up, d_normed)?;
-        b.rms_norm_backward(middle, layer.post_norm, d_normed, d, d_post_norm)?;
+        let d_gate_up = layer.gate_up.weight_gradients(b, normed, d_wide, tokens)?;
+        layer.gate_up.input_gradient(b, d_wide, tokens, d_normed)?;
+        let mut d_post_norm = b.gradient(widths.hidden)?;
+        b.rms_norm_backward(middle, layer.post_norm, d_normed, d, &mut d_post_norm)?;
         // middle = x + attention(norm(x) qkv) out
-        {
+        let d_out = {
             let g = b.operand(d)?;
-            b.input_gradient(&g, layer.out, d_mixed)?;
-            b.weight_gradient(&between.mixed, &g, layer.out, d_out)?;
-        }
+            layer.out.input_gradient(b, &g, tokens, d_mixed)?;
+            layer.out.weight_gradients(b, &between.mixed, &g, tokens)?
+        };
+        let (mut d_q_norm, mut d_k_norm) = (b.gradient(widths.head)?, b.gradient(widths.head)?);
         b.attention_backward(
             &batch.places,
             &between.packed,
             [layer.q_norm, layer.k_norm],
             d_mixed,
             d_packed,
-            [d_q_norm, d_k_norm],
+            [&mut d_q_norm, &mut d_k_norm],
         )?;
         b.rms_norm(x, layer.input_norm, normed)?;
-        b.weight_gradient(normed, d_packed, layer.qkv, d_qkv)?;
-        b.input_gradient(d_packed, layer.qkv, d_normed)?;
-        b.rms_norm_backward(x, layer.input_norm, d_normed, d, d_input_norm)
+        let d_qkv = layer.qkv.weight_gradients(b, normed, d_packed, tokens)?;
+        layer.qkv.input_gradient(b, d_packed, tokens, d_normed)?;
+        let mut d_input_norm = b.gradient(widths.hidden)?;
+        b.rms_norm_backward(x, layer.input_norm, d_normed, d, &mut d_input_norm)?;
+        let gain = |gradient: B::Gradient| (!self.frozen).then_some(gradient);
+        let mut gradients = Vec::new();
+        gradients.extend(gain(d_input_norm));
+        gradients.extend(d_qkv);
+        gradients.extend(gain(d_q_norm));
+        gradients.extend(gain(d_k_norm));
+        gradients.extend(d_out);
+        gradients.extend(gain(d_post_norm));
+        gradients.extend(d_gate_up);
+        gradients.extend(d_down);
+        Ok(gradients)
     }
 }
 

@@ -41,7 +41,7 @@ impl Trunk {
         })
     }
 
-    /// Gradients of all parameters except the head's own part, given that of `rows`; `None` for an unused parameter.
+    /// Gradients of all trained parameters except the head's own part, given that of `rows`; `None` for an unused parameter.
     pub(crate) fn backward(
         mut self,
         model: &Model,
@@ -74,10 +74,10 @@ impl Trunk {
             d = leaf_gradient(&mut store, &input)?;
             keep(&mut store);
         }
-        keep(&mut product_backward(
-            &plain_embedding(&model.tracked().embedding, &batch.ids)?,
-            &d,
-        )?);
+        if model.adapters().is_none() {
+            let embedded = plain_embedding(&model.tracked().embedding, &batch.ids)?;
+            keep(&mut product_backward(&embedded, &d)?);
+        }
         Ok(all)
     }
 }

@@ -9,12 +9,12 @@ use rayon::prelude::*;
 use crate::config::Qwen3Config;
 use rlf_random::{Key, Purpose};
 
-/// One tensor of a checkpoint, and the columns of a parameter that it holds.
+/// One tensor of a checkpoint, and the block of a parameter that it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) name: String,
-    /// First column in the parameter.
-    pub(crate) column: usize,
+    /// The place of its first number in the parameter.
+    pub(crate) offset: usize,
     /// `[out, in]`, or `[width]`.
     pub(crate) shape: Vec<usize>,
 }
@@ -23,7 +23,14 @@ pub(crate) struct Stored {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Start {
     Ones,
-    Normal { deviation: f64 },
+    Zeros,
+    Normal {
+        deviation: f64,
+    },
+    /// From `-bound` to `bound`.
+    Uniform {
+        bound: f64,
+    },
 }
 
 /// One parameter.
@@ -40,7 +47,7 @@ impl Parameter {
     fn norm(name: String, width: usize) -> Self {
         let stored = Stored {
             name: name.clone(),
-            column: 0,
+            offset: 0,
             shape: vec![width],
         };
         Self {
@@ -60,7 +67,7 @@ impl Parameter {
                 column += outputs;
                 Stored {
                     name: name.clone(),
-                    column: from,
+                    offset: from,
                     shape: vec![*outputs, inputs],
                 }
             })
@@ -80,22 +87,25 @@ impl Parameter {
     /// Initial numbers, in this parameter's layout. They depend on the seed, the stored tensor's name and the place in
     /// it, and so not on how parameters are laid out or ordered here.
     pub(crate) fn initial(&self, seed: u64) -> Vec<f32> {
-        let Start::Normal { deviation } = self.start else {
-            return vec![1.0; self.len()];
-        };
         let mut out = vec![0.0; self.len()];
         for stored in &self.stored {
             let key = Key::new(seed, Purpose::Weights).named(&stored.name);
+            let number = |index: u64| match self.start {
+                Start::Ones => 1.0,
+                Start::Zeros => 0.0,
+                Start::Normal { deviation } => (key.normal(index) * deviation) as f32,
+                Start::Uniform { bound } => ((2.0 * key.uniform(index) - 1.0) * bound) as f32,
+            };
             let numbers: Vec<f32> = (0..stored.shape.iter().product::<usize>())
                 .into_par_iter()
-                .map(|index| (key.normal(index as u64) * deviation) as f32)
+                .map(|index| number(index as u64))
                 .collect();
             self.copy_into(stored, &numbers, &mut out);
         }
         out
     }
 
-    /// Copies a stored tensor's numbers into their columns of this parameter.
+    /// Copies a stored tensor's numbers into their block of this parameter.
     pub(crate) fn copy_into(&self, stored: &Stored, numbers: &[f32], out: &mut [f32]) {
         let [outputs, inputs] = stored.shape[..] else {
             out.copy_from_slice(numbers);
@@ -106,7 +116,7 @@ impl Parameter {
             numbers,
             (outputs, inputs),
             inputs,
-            &mut out[stored.column..],
+            &mut out[stored.offset..],
             columns,
         );
     }
@@ -118,7 +128,7 @@ impl Parameter {
         };
         let mut out = vec![0.0; outputs * inputs];
         transpose(
-            &numbers[stored.column..],
+            &numbers[stored.offset..],
             (inputs, outputs),
             self.shape[1],
             &mut out,
@@ -231,33 +241,75 @@ pub(crate) struct Weights {
 #[derive(Debug, Clone)]
 pub(crate) struct LayerWeights {
     pub(crate) input_norm: Tensor,
-    pub(crate) qkv: Tensor,
+    pub(crate) qkv: LinearWeights,
     pub(crate) q_norm: Tensor,
     pub(crate) k_norm: Tensor,
-    pub(crate) out: Tensor,
+    pub(crate) out: LinearWeights,
     pub(crate) post_norm: Tensor,
-    pub(crate) gate_up: Tensor,
-    pub(crate) down: Tensor,
+    pub(crate) gate_up: LinearWeights,
+    pub(crate) down: LinearWeights,
+}
+
+/// A linear layer.
+#[derive(Debug, Clone)]
+pub(crate) struct LinearWeights {
+    /// `[in, out]`.
+    pub(crate) w: Tensor,
+    pub(crate) adapter: Option<AdapterWeights>,
+}
+
+/// The adapter of a linear layer: see [`crate::lora`].
+#[derive(Debug, Clone)]
+pub(crate) struct AdapterWeights {
+    /// `[in, rank]`.
+    pub(crate) down: FactoredWeight,
+    /// `[rank, out]`.
+    pub(crate) up: FactoredWeight,
+}
+
+/// A weight that products read times a constant.
+#[derive(Debug, Clone)]
+pub(crate) struct FactoredWeight {
+    pub(crate) w: Tensor,
+    pub(crate) factor: Option<Tensor>,
+}
+
+impl FactoredWeight {
+    /// The weight times its factor, on the weight's tape.
+    pub(crate) fn product(&self) -> Result<Tensor> {
+        match &self.factor {
+            Some(factor) => self.w.broadcast_mul(factor),
+            None => Ok(self.w.clone()),
+        }
+    }
 }
 
 impl Weights {
+    /// The weights of a model. `adapter` gives the adapter of the parameter with an index, if it has one.
     pub(crate) fn new(
         config: &Qwen3Config,
         variables: &[Var],
         view: impl Fn(&Var) -> Tensor,
+        adapter: impl Fn(usize) -> Option<AdapterWeights>,
     ) -> Self {
-        let layers: Vec<LayerWeights> = variables[1..]
-            .chunks_exact(PER_LAYER)
-            .take(config.num_hidden_layers)
-            .map(|layer| LayerWeights {
-                input_norm: view(&layer[0]),
-                qkv: view(&layer[1]),
-                q_norm: view(&layer[2]),
-                k_norm: view(&layer[3]),
-                out: view(&layer[4]),
-                post_norm: view(&layer[5]),
-                gate_up: view(&layer[6]),
-                down: view(&layer[7]),
+        let layers: Vec<LayerWeights> = (0..config.num_hidden_layers)
+            .map(|number| {
+                let first = 1 + PER_LAYER * number;
+                let weight = |place: usize| view(&variables[first + place]);
+                let linear = |place: usize| LinearWeights {
+                    w: weight(place),
+                    adapter: adapter(first + place),
+                };
+                LayerWeights {
+                    input_norm: weight(0),
+                    qkv: linear(1),
+                    q_norm: weight(2),
+                    k_norm: weight(3),
+                    out: linear(4),
+                    post_norm: weight(5),
+                    gate_up: linear(6),
+                    down: linear(7),
+                }
             })
             .collect();
         let after = 1 + PER_LAYER * config.num_hidden_layers;
@@ -315,7 +367,7 @@ mod tests {
                 .iter()
                 .find(|s| s.name == "model.layers.1.self_attn.k_proj.weight")
                 .unwrap();
-            assert_eq!((k.shape.as_slice(), k.column), (&[16, 16][..], 32));
+            assert_eq!((k.shape.as_slice(), k.offset), (&[16, 16][..], 32));
             let numbers: usize = all.iter().map(Parameter::len).sum();
             assert_eq!(numbers, config(tie).parameter_count());
         }

@@ -16,7 +16,7 @@ use rlf_forge::countries::CountriesConfig;
 use rlf_mcp::{McpConfig, McpError, add_mcp_servers};
 use rlf_openenv::{OpenEnvConfig, OpenEnvError};
 use rlf_plugins::grants::PluginGrants;
-use rlf_policy::{Precision, Qwen3Config};
+use rlf_policy::{LoraConfig, Precision, Qwen3Config};
 use rlf_rewards::rewards_config::RewardsConfig;
 use rlf_rollout::policy_generator::PolicyGeneratorConfig;
 use rlf_rollout::shown_tools::ShownTools;
@@ -183,7 +183,7 @@ fn cpu() -> String {
     "cpu".into()
 }
 
-/// Source of the weights: exactly one of the two.
+/// Source of the weights, exactly one of `checkpoint` and `init`; and what of them is trained.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
@@ -194,6 +194,10 @@ pub struct ModelConfig {
     /// is the tokenizer's.
     #[serde(default)]
     pub init: Option<toml::Table>,
+    /// Adapters of low rank, which are trained instead of the weights: see docs/training.md. None by default: all weights
+    /// are trained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lora: Option<LoraConfig>,
 }
 
 /// Source of the tokenizer: at most one of the two.
@@ -283,6 +287,7 @@ impl RunConfig {
 
     fn resolve_paths(&mut self, base: &Path) {
         let tasks = &mut self.tasks;
+        let lora = self.model.lora.as_mut();
         let paths = [
             &mut tasks.train,
             &mut tasks.validation,
@@ -291,6 +296,7 @@ impl RunConfig {
         ]
         .into_iter()
         .chain([&mut self.model.checkpoint, &mut self.tokenizer.file])
+        .chain(lora.map(|lora| &mut lora.adapter))
         .flatten();
         for path in paths {
             if path.is_relative() {

@@ -18,6 +18,7 @@ use crate::history::RunHistory;
 use crate::observer::RunObserver;
 use crate::parts::RunParts;
 use crate::reporter::{Moment, RunReporter};
+use crate::weights;
 
 /// Trains the control of the finished run in `path`.
 pub(crate) async fn train(
@@ -56,7 +57,8 @@ pub(crate) async fn train(
     let mut run = RunDirectory::create(&folder, &spec, parts.config.checkpoint.clone())?;
     parts.label_users(&mut run);
     sft_end.verify_weights()?;
-    let mut model = parts.load_model(&sft_end.path, device)?;
+    weights::keep_base(&parts.config, path, &run)?;
+    let mut model = weights::of_checkpoint(parts, path, &sft_end.path, device)?;
     let (engine, _generator) = parts.rollout_engine(&model)?;
     let mut source = DemonstrationBatches::new(engine, parts.demonstrations()?, parts.config.seed)
         .after(sft.steps);

@@ -381,6 +381,14 @@ pub enum SavedRunError {
     /// The run has no weights yet.
     #[error("{} has no checkpoint yet; wait for its first, or train on", .0.display())]
     NoCheckpoint(PathBuf),
+    /// The checkpoint is a whole model, so there is nothing to merge.
+    #[error(
+        "{} is a whole model already, because its run has no [model.lora]; use the folder as it is", .0.display()
+    )]
+    NoAdapters(PathBuf),
+    /// The folder for a model has files in it.
+    #[error("{} is not empty; name a new folder", .0.display())]
+    NotEmpty(PathBuf),
     /// The checkpoint names no sampling parameters.
     #[error("{} has no generation_config.json", .0.display())]
     NoGenerationConfig(PathBuf),

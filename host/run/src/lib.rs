@@ -14,6 +14,7 @@
 //! | training, resuming, the order of a run | `train`: [`train()`](train()) |
 //! | continued SFT, as a control for RL | `control` |
 //! | evaluating a run, playing one of its tasks | `saved`: [`SavedRun`] |
+//! | the weights of a run's policy; the whole model of a run with adapters | `weights`, `merge`: [`merge()`](merge()) |
 //! | measuring a model behind an endpoint | `measured`: [`MeasuredEndpoint`] |
 //! | the parts of a run and how they are made | `parts`: [`RunParts`] |
 //! | the tokenizer, the chat template and the ids that end a turn | `text` |
@@ -62,6 +63,7 @@ mod health;
 mod history;
 mod interruption;
 mod measured;
+mod merge;
 mod models;
 mod observer;
 mod parts;
@@ -73,6 +75,7 @@ pub mod tasks;
 mod text;
 mod train;
 pub mod user;
+mod weights;
 
 pub use config::RunConfig;
 pub use error::{
@@ -84,6 +87,7 @@ pub use health::PluginHealth;
 pub use history::RunHistory;
 pub use interruption::Interruption;
 pub use measured::{MeasuredEndpoint, Measurement};
+pub use merge::merge;
 pub use models::open_models;
 pub use parts::RunParts;
 pub use plugins::PluginSources;

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use candle_core::Device;
 use futures_util::future::BoxFuture;
 use rlf_agents::{Agents, AgentsError, ComponentAgent};
 use rlf_dialogue::dialogue::Dialogue;
@@ -291,11 +290,6 @@ impl RunParts {
                 generation.to_string().into_bytes(),
             ),
         ])
-    }
-
-    /// Loads weights and fits them to the tokenizer, as [`RunParts::fitted`] does.
-    pub fn load_model(&self, folder: &Path, device: &Device) -> Result<Model, RunFailure> {
-        self.fitted(Model::load(folder, device)?)
     }
 
     /// Sets the configured precision, and prevents ids beyond the tokenizer's from being sampled or trained.

@@ -76,8 +76,10 @@ impl RunReporter for Silent {}
 /// The parts of a run, for people.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSummary {
-    /// Numbers in the model.
+    /// Numbers in the model, with those of its adapters.
     pub parameters: usize,
+    /// Numbers that are trained: all of them, or those of adapters.
+    pub trained_parameters: usize,
     /// Token ids that the tokenizer has.
     pub vocabulary: usize,
     /// Environments that tasks live in.

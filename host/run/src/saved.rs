@@ -1,6 +1,6 @@
 //! A run with a checkpoint: evaluates its policy and plays single tasks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use futures_util::future::BoxFuture;
 use rlf_dialogue::group::Group;
@@ -17,6 +17,7 @@ use crate::error::{RunFailure, SavedRunError};
 use crate::parts::RunParts;
 use crate::plugins::PluginSources;
 use crate::reporter::RunReporter;
+use crate::weights;
 
 /// A run with one of its checkpoints.
 pub struct SavedRun {
@@ -38,29 +39,16 @@ impl SavedRun {
         device: Option<&str>,
         reporter: &dyn RunReporter,
     ) -> Result<Self, RunFailure> {
-        let (run, chosen) = match Checkpoint::run_of(run) {
-            Some((run, checkpoint)) => (run, Some(checkpoint)),
-            None => (run.to_owned(), None),
-        };
-        let run = &run;
-        let file = config_path(run);
-        SavedRunError::unless_run(run, &file)?;
-        let mut config = RunConfig::load(&file, &[])?;
+        let (run, mut config, checkpoint) = find(run)?;
         if let Some(device) = device {
             device.clone_into(&mut config.device);
             if device == "cpu" {
                 config.precision = Precision::F32;
             }
         }
-        let checkpoint = match chosen {
-            Some(path) => Checkpoint::read(&path)?,
-            None => Checkpoint::latest(run)?
-                .ok_or_else(|| SavedRunError::NoCheckpoint(run.to_owned()))?,
-        };
-        checkpoint.verify_weights()?;
-        let parts = parts_of(config, run, plugins, reporter)?;
+        let parts = parts_of(config, &run, plugins, reporter)?;
         let device = open_device(&parts.config.device)?;
-        let model = parts.load_model(&checkpoint.path, &device.device)?;
+        let model = weights::of_checkpoint(&parts, &run, &checkpoint.path, &device.device)?;
         Ok(Self {
             parts,
             checkpoint,
@@ -119,6 +107,26 @@ impl SavedRun {
                 .ok_or_else(|| RunFailure::Bug("the rollout returned no group".into()))
         })
     }
+}
+
+/// The run in the folder `run` with its configuration and its newest checkpoint; or, if the folder is a checkpoint of a run,
+/// that run with this checkpoint, whose weights are checked.
+pub(crate) fn find(run: &Path) -> Result<(PathBuf, RunConfig, Checkpoint), RunFailure> {
+    let (run, chosen) = match Checkpoint::run_of(run) {
+        Some((run, checkpoint)) => (run, Some(checkpoint)),
+        None => (run.to_owned(), None),
+    };
+    let file = config_path(&run);
+    SavedRunError::unless_run(&run, &file)?;
+    let config = RunConfig::load(&file, &[])?;
+    let checkpoint = match chosen {
+        Some(path) => Checkpoint::read(&path)?,
+        None => {
+            Checkpoint::latest(&run)?.ok_or_else(|| SavedRunError::NoCheckpoint(run.clone()))?
+        }
+    };
+    checkpoint.verify_weights()?;
+    Ok((run, config, checkpoint))
 }
 
 /// Makes the parts of the run in the folder `run`. Reports plugins and task files that have changed since the run was

@@ -1,6 +1,6 @@
 //! Training: SFT if configured, then RL if configured, each with its checkpoints.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::slice;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use rlf_train::{rl, sft};
 use crate::config::RunConfig;
 use crate::control;
 use crate::demonstrations::batches::{DemonstrationBatches, rehearse_demonstrations};
-use crate::error::{ConfigurationError, RunFailure, TasksError};
+use crate::error::{RunFailure, TasksError};
 use crate::folder::NewRunFolder;
 use crate::interruption::Interruption;
 use crate::observer::RunObserver;
@@ -25,6 +25,7 @@ use crate::parts::RunParts;
 use crate::plugins::PluginSources;
 use crate::reporter::{Moment, RunReporter, RunSummary};
 use crate::rollouts::PolicyRollouts;
+use crate::weights;
 
 /// Options of [`train`], in addition to the configuration.
 #[derive(Debug, Clone)]
@@ -122,7 +123,12 @@ pub fn train(
             Some(folder) => (create_run(&parts, &spec, options, &path, folder)?, None),
             None => resume_run(&parts, &spec, options, &path, &*reporter)?,
         };
-        let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
+        let mut model = match &checkpoint {
+            Some(checkpoint) => {
+                weights::of_checkpoint(&parts, &path, &checkpoint.path, &choice.device)?
+            }
+            None => weights::first(&parts, &run, &choice.device)?,
+        };
         reporter.assembled(&summary(&parts, &model, checkpoint.as_ref()));
 
         parts.label_users(&mut run);
@@ -261,27 +267,6 @@ async fn train_phases(
     Ok(end)
 }
 
-/// The initial weights: from the checkpoint that is resumed, from the configured checkpoint, or made from the seed.
-fn first_model(
-    parts: &RunParts,
-    checkpoint: Option<&Checkpoint>,
-    device: &Device,
-) -> Result<Model, RunFailure> {
-    let folder: Option<PathBuf> = checkpoint
-        .map(|checkpoint| checkpoint.path.clone())
-        .or_else(|| parts.config.model.checkpoint.clone());
-    if let Some(folder) = folder {
-        return parts.load_model(&folder, device);
-    }
-    let shape = parts
-        .config
-        .shape(parts.tokenizer.vocab_size())?
-        .ok_or_else(|| {
-            ConfigurationError::value("model", "[model] has neither `checkpoint` nor `init`")
-        })?;
-    parts.fitted(Model::init(&shape, parts.config.seed, device)?)
-}
-
 fn device_name(device: &Device) -> String {
     match device.location() {
         DeviceLocation::Cpu => "cpu".into(),
@@ -302,8 +287,14 @@ fn summary(parts: &RunParts, model: &Model, checkpoint: Option<&Checkpoint>) -> 
         None => parts.tools.definitions(None).unwrap_or_default(),
     };
     let cases = &parts.dialogue.prefix_report().cases;
+    let trained: usize = model.parameters().map(|(_, var)| var.elem_count()).sum();
+    let frozen = match model.lora() {
+        Some(_) => model.config().parameter_count(),
+        None => 0,
+    };
     RunSummary {
-        parameters: model.parameters().map(|(_, var)| var.elem_count()).sum(),
+        parameters: frozen + trained,
+        trained_parameters: trained,
         vocabulary: parts.tokenizer.vocab_size(),
         environments: environments.into_iter().collect(),
         tools: tools.iter().map(|tool| tool.name.clone()).collect(),

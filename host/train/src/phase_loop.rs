@@ -180,16 +180,12 @@ pub(crate) fn refuse_not_finite(phase: Phase, step: u64, loss: f64) -> Result<()
 }
 
 /// The reference policy: a frozen copy of the policy that RL began with. The first call saves it into
-/// the run, so that a resumed run has the same one.
+/// the run, so that a resumed run has the same one. Of a policy with adapters, it saves and copies those alone.
 pub(crate) fn reference(run: &RunDirectory, model: &Model) -> Result<Model, TrainError> {
     let folder = run.reference(|folder| {
         model.save(folder)?;
         Ok::<(), TrainError>(())
     })?;
-    let mut reference = Model::load(&folder, model.device())?;
     // Its log-probabilities are compared with the policy's, so it must use the same operators and numbers.
-    reference.limit_vocabulary(model.vocabulary())?;
-    reference.use_operators(model.operators())?;
-    reference.use_precision(model.precision())?;
-    Ok(reference)
+    Ok(model.reload(&folder)?)
 }

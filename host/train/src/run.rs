@@ -11,6 +11,7 @@
 //! RUN/trajectories/        <phase>-<step>.jsonl, with the outcome of every call
 //! RUN/checkpoints/         <phase>-<step>/, and `latest`
 //! RUN/reference/           the weights that RL began with, if a KL term needs them
+//! RUN/base/                the frozen weights, if adapters are trained beside weights made from the seed
 //! ```
 //!
 //! The crate that makes a run from a configuration adds files of its own.
@@ -46,7 +47,8 @@ pub use digests::file_digest;
 pub use error::RunError;
 pub use identity::{RunSpec, TaskFile, content_changes};
 pub use layout::{
-    assets_path, config_path, is_run, machine_path, metrics_path, plugins_path, trajectory_files,
+    assets_path, base_path, config_path, is_run, machine_path, metrics_path, plugins_path,
+    trajectory_files,
 };
 pub use lock::lock;
 pub use machine::{Machine, binary_hash};
@@ -266,17 +268,33 @@ impl RunDirectory {
         &self,
         save: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<PathBuf, E> {
-        let path = reference_path(self.path());
-        if !path.exists() {
-            whole::write_folder(&path, |folder| {
-                save(folder)?;
-                digests::write(folder).map_err(E::from)
-            })?;
-        } else if let Some(file) = digests::altered(&path, |_| true)? {
-            return Err(RunError::ChangedReference { path: file }.into());
-        }
-        Ok(path)
+        kept(reference_path(self.path()), save)
     }
+
+    /// The folder of the frozen weights beside which adapters are trained. It is written and checked as that of
+    /// [`RunDirectory::reference`].
+    pub fn base<E: From<RunError>>(
+        &self,
+        save: impl FnOnce(&Path) -> Result<(), E>,
+    ) -> Result<PathBuf, E> {
+        kept(base_path(self.path()), save)
+    }
+}
+
+/// A folder of weights that is written once, with `save`. If it exists, its weights must be the ones that were written.
+fn kept<E: From<RunError>>(
+    path: PathBuf,
+    save: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<PathBuf, E> {
+    if !path.exists() {
+        whole::write_folder(&path, |folder| {
+            save(folder)?;
+            digests::write(folder).map_err(E::from)
+        })?;
+    } else if let Some(file) = digests::altered(&path, |_| true)? {
+        return Err(RunError::ChangedWeights { path: file }.into());
+    }
+    Ok(path)
 }
 
 /// Removes the temporary files of interrupted writes and removals.

@@ -24,6 +24,7 @@ mod http_gate;
 mod interpreters;
 mod javascript_plugins;
 mod judge_training;
+mod lora;
 mod mcp;
 mod measuring;
 mod misbehaving_guests;

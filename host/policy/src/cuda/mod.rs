@@ -202,6 +202,23 @@ impl<T: Number> Cuda<'_, T> {
         product.run(&self.device, Factor::new(x, w.k), w.factor(), out)
     }
 
+    /// Computes `dx = g wᵀ + keep dx`.
+    fn transposed_product(
+        &self,
+        g: &CudaSlice<T>,
+        w: Matrix<'_, T>,
+        keep: f32,
+        dx: &mut CudaSlice<T>,
+    ) -> Result<()> {
+        let product = Product {
+            keep,
+            ..Product::new(dx.len() / w.k, w.k, w.n)
+        };
+        let of_g = Factor::new(At::new(g, 0), w.n);
+        let out = Factor::new(At::new(dx, 0), w.k);
+        product.run(&self.device, of_g, w.factor().transposed(), out)
+    }
+
     /// Padded queries, keys and values of packed rows, `[sequences, query heads, longest, dim]`.
     fn split(
         &self,
@@ -539,18 +556,31 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
         self.product(At::new(x, 0), out.len() / w.n, w, 1.0, out)
     }
 
+    fn linear_add_rows(
+        &self,
+        x: &CudaSlice<T>,
+        w: Matrix<'a, T>,
+        out: &mut CudaSlice<T>,
+    ) -> Result<()> {
+        self.product(At::new(x, 0), out.len() / w.n, w, 1.0, out)
+    }
+
     fn input_gradient(
         &self,
         g: &CudaSlice<T>,
         w: Matrix<'a, T>,
         dx: &mut CudaSlice<T>,
     ) -> Result<()> {
-        Product::new(dx.len() / w.k, w.k, w.n).run(
-            &self.device,
-            Factor::new(At::new(g, 0), w.n),
-            w.factor().transposed(),
-            Factor::new(At::new(dx, 0), w.k),
-        )
+        self.transposed_product(g, w, 0.0, dx)
+    }
+
+    fn input_gradient_add(
+        &self,
+        g: &CudaSlice<T>,
+        w: Matrix<'a, T>,
+        dx: &mut CudaSlice<T>,
+    ) -> Result<()> {
+        self.transposed_product(g, w, 1.0, dx)
     }
 
     fn weight_gradient(
@@ -776,11 +806,12 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
         &self,
         x: &CudaSlice<T>,
         head: Matrix<'a, T>,
+        frozen: bool,
         places: &Places,
         temperature: f32,
         d_log_probs: &Tensor,
         d_entropy: Option<&Tensor>,
-    ) -> Result<(CudaSlice<T>, CudaSlice<f32>)> {
+    ) -> Result<(CudaSlice<T>, Option<CudaSlice<f32>>)> {
         let count = places.target_count;
         let d_log_probs = d_log_probs.contiguous()?;
         let d_entropy = match d_entropy {
@@ -789,7 +820,11 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
         };
         let (of_log_probs, of_entropy) = (address(&d_log_probs)?, address(&d_entropy)?);
         let dx = self.room::<T>(x.len())?;
-        let dw = self.device.alloc_zeros::<f32>(head.k * head.stride)?;
+        let dw = if frozen {
+            None
+        } else {
+            Some(self.device.alloc_zeros::<f32>(head.k * head.stride)?)
+        };
         for (first, rows) in chunks(count, self.logit_rows(head.n)) {
             let mut logits = self.room::<f32>(rows * head.n)?;
             self.product(At::new(x, first * head.k), rows, head, 0.0, &mut logits)?;
@@ -810,6 +845,7 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
                 head.factor().transposed(),
                 Factor::new(At::new(&dx, first * head.k), head.k),
             )?;
+            let Some(dw) = &dw else { continue };
             Product {
                 keep: 1.0,
                 ..Product::new(head.k, head.n, rows)
@@ -818,7 +854,7 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
                 &self.device,
                 Factor::new(At::new(x, first * head.k), head.k).transposed(),
                 of_logits,
-                Factor::new(At::new(&dw, 0), head.stride),
+                Factor::new(At::new(dw, 0), head.stride),
             )?;
         }
         Ok((dx, dw))

@@ -8,7 +8,6 @@ use crate::model::Model;
 use crate::ops::attention::Heads;
 use crate::ops::attention_plain::plain_masked_attention;
 use crate::ops::embedding::plain_embedding;
-use crate::ops::linear::plain_linear;
 use crate::ops::norm::plain_rms_norm;
 use crate::ops::rotary::plain_rotate;
 use crate::ops::swiglu::plain_swiglu;
@@ -87,11 +86,13 @@ impl DeviceCache for PlainCache {
         let mut x = plain_embedding(&weights.embedding, &ids)?;
         let eps = model.eps();
         for (number, layer) in weights.layers.iter().enumerate() {
-            let packed = plain_linear(&plain_rms_norm(&x, &layer.input_norm, eps)?, &layer.qkv)?;
+            let normed = plain_rms_norm(&x, &layer.input_norm, eps)?;
+            let packed = layer.qkv.plain(&normed)?;
             let mixed = self.attend(&model.heads(), layer, number, &packed, &places)?;
-            x = (x + plain_linear(&mixed, &layer.out)?)?;
-            let wide = plain_linear(&plain_rms_norm(&x, &layer.post_norm, eps)?, &layer.gate_up)?;
-            x = (x + plain_linear(&plain_swiglu(&wide)?, &layer.down)?)?;
+            x = (x + layer.out.plain(&mixed)?)?;
+            let normed = plain_rms_norm(&x, &layer.post_norm, eps)?;
+            let wide = layer.gate_up.plain(&normed)?;
+            x = (x + layer.down.plain(&plain_swiglu(&wide)?)?)?;
         }
         for entry in entries {
             self.lens[entry.slot] = entry.start + entry.tokens.len();

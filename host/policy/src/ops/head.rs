@@ -204,16 +204,18 @@ impl Head<'_> {
         (log_probs, entropies)
     }
 
-    /// Gradients of x and of the whole weight `[hidden, columns]`, given those of the log-probabilities and entropies.
+    /// Gradients of x and, unless it is frozen, of the whole weight `[hidden, columns]`, given those of the
+    /// log-probabilities and entropies.
     pub(crate) fn backward(
         &self,
+        frozen: bool,
         x: &[f32],
         targets: &[u32],
         d_log_probs: &[f32],
         d_entropy: Option<&[f32]>,
-    ) -> (Vec<f32>, Vec<f32>) {
+    ) -> (Vec<f32>, Option<Vec<f32>>) {
         let mut dx = vec![0.0; x.len()];
-        let mut dw = vec![0.0; self.w.k * self.w.stride];
+        let mut dw = (!frozen).then(|| vec![0.0; self.w.k * self.w.stride]);
         let mut first = 0;
         self.in_chunks(x, targets, |x, targets, logits, exps| {
             linear_into(x, self.w, logits, false);
@@ -224,8 +226,10 @@ impl Head<'_> {
                 self.logit_gradients(logits, exps, *target, d_log_probs[first + row], of_entropy);
             }
             let dx = &mut dx[first * self.w.k..][..x.len()];
-            input_gradient_into(logits, self.w, dx);
-            weight_gradient_into(x, logits, self.w, &mut dw, true);
+            input_gradient_into(logits, self.w, dx, false);
+            if let Some(dw) = &mut dw {
+                weight_gradient_into(x, logits, self.w, dw, true);
+            }
             first += targets.len();
         });
         (dx, dw)
@@ -412,8 +416,11 @@ mod tests {
                 vec![0.0; rows]
             };
             let (log_probs, entropies) = head.forward(&x, &targets);
-            let (dx, dw) =
-                head.backward(&x, &targets, &g_log_prob, entropy.then_some(&g_entropy[..]));
+            let g_of_entropy = entropy.then_some(&g_entropy[..]);
+            let (dx, dw) = head.backward(false, &x, &targets, &g_log_prob, g_of_entropy);
+            let dw = dw.unwrap();
+            let (alone, none) = head.backward(true, &x, &targets, &g_log_prob, g_of_entropy);
+            assert_eq!((&alone, none), (&dx, None), "a frozen head");
             let (both, g) = (
                 [log_probs, entropies].concat(),
                 [g_log_prob.clone(), g_entropy.clone()].concat(),

@@ -172,8 +172,8 @@ pub(crate) fn linear_into(x: &[f32], w: Weight<'_>, out: &mut [f32], accumulate:
     }
 }
 
-/// Computes `dx[rows, k] = g[rows, n] wᵀ`.
-pub(crate) fn input_gradient_into(g: &[f32], w: Weight<'_>, dx: &mut [f32]) {
+/// Computes `dx[rows, k] = g[rows, n] wᵀ`, or `+=`.
+pub(crate) fn input_gradient_into(g: &[f32], w: Weight<'_>, dx: &mut [f32], accumulate: bool) {
     assert_eq!(g.len() / w.n, dx.len() / w.k);
     product(
         (g.len() / w.n, w.k, w.n),
@@ -181,7 +181,7 @@ pub(crate) fn input_gradient_into(g: &[f32], w: Weight<'_>, dx: &mut [f32]) {
         Factor::transposed(w.data, w.stride),
         dx,
         w.k,
-        false,
+        accumulate,
     );
 }
 
@@ -285,6 +285,10 @@ mod tests {
             (128, 9),
         ]);
         small.extend(shapes(128, 4, 2, 32, 384, 512));
+        // Adapters of the quickstart's queries, keys and values, from rank 1 to one that is cut.
+        for rank in [1, 2, 3, 8, 16, 48, 513] {
+            small.extend([(96, rank), (rank, 192)]);
+        }
         for (k, n) in small {
             check(k, n, 300, &all);
         }

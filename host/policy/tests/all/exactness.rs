@@ -1,10 +1,10 @@
 //! The promise of this crate: on the CPU, the values recorded at sampling equal those that training computes, bit for
 //! bit, whatever else is in the batch.
 
-use crate::support::{bits, cpu, ids, pack, quickstart, qwen3_06b_slice, small};
+use crate::support::{adapted, bits, cpu, ids, pack, quickstart, qwen3_06b_slice, small};
 use rlf_policy::{
-    Decoder, DrawKey, Entry, Model, PackedBatch, PassOptions, Purpose, Qwen3Config, Sampled,
-    Sampler, SamplingParams, Sequence,
+    Decoder, DrawKey, Entry, LoraConfig, Model, PackedBatch, PassOptions, Projection, Purpose,
+    Qwen3Config, Sampled, Sampler, SamplingParams, Sequence,
 };
 
 const TEMPERATURE: f32 = 0.7;
@@ -93,15 +93,18 @@ fn sequences(lengths: &[usize], vocabulary: usize) -> Vec<Vec<u32>> {
 }
 
 fn check(config: &Qwen3Config, lengths: &[usize]) {
-    let model = cpu(config);
-    let all = sequences(lengths, config.vocab_size);
-    let expected: Vec<Vec<u32>> = alone(&model, &all).iter().map(|row| bits(row)).collect();
+    check_model(&cpu(config), lengths);
+}
+
+fn check_model(model: &Model, lengths: &[usize]) {
+    let all = sequences(lengths, model.config().vocab_size);
+    let expected: Vec<Vec<u32>> = alone(model, &all).iter().map(|row| bits(row)).collect();
     // Any packing, one and two threads.
-    let packed = forward(&model, &all, 2);
+    let packed = forward(model, &all, 2);
     assert_eq!(bits(&packed), expected.concat(), "packed together");
     let mut reversed = all.clone();
     reversed.reverse();
-    let packed = forward(&model, &reversed, 1);
+    let packed = forward(model, &reversed, 1);
     assert_eq!(
         bits(&packed),
         expected.iter().rev().flatten().copied().collect::<Vec<_>>(),
@@ -109,16 +112,16 @@ fn check(config: &Qwen3Config, lengths: &[usize]) {
     );
     // Decoded token by token, alone and together.
     for workers in [1, 2, 3] {
-        let got = decoded(&model, &all, 1, workers);
+        let got = decoded(model, &all, 1, workers);
         for (got, expected) in got.iter().zip(&expected) {
             assert_eq!(&bits(got), expected, "decoded together, {workers} workers");
         }
     }
-    let got = decoded(&model, &all[1..2], 1, 1);
+    let got = decoded(model, &all[1..2], 1, 1);
     assert_eq!(bits(&got[0]), expected[1], "decoded alone");
     // In pieces: each gives only its last position.
     for piece in [3, 16, 17, 64] {
-        for (got, expected) in decoded(&model, &all, piece, 2).iter().zip(&expected) {
+        for (got, expected) in decoded(model, &all, piece, 2).iter().zip(&expected) {
             let count = expected.len();
             let at: Vec<usize> = (1..=count.div_ceil(piece))
                 .map(|i| (i * piece).min(count) - 1)
@@ -135,6 +138,22 @@ fn check(config: &Qwen3Config, lengths: &[usize]) {
 #[test]
 fn quickstart_decodes_what_it_trains() {
     check(&quickstart(), &[2, 5, 16, 17, 18, 33, 64, 127, 150, 300]);
+}
+
+#[test]
+fn a_policy_with_adapters_decodes_what_it_trains() {
+    for (rank, targets) in [
+        (1, Projection::ALL.to_vec()),
+        (8, Projection::ALL.to_vec()),
+        (16, vec![Projection::VProj, Projection::QProj]),
+    ] {
+        let lora = LoraConfig {
+            rank,
+            targets,
+            ..LoraConfig::default()
+        };
+        check_model(&adapted(&quickstart(), &lora), &[2, 5, 16, 17, 33, 64, 150]);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod checkpoints;
 mod exactness;
 mod gradients;
+mod lora;
 mod reference;
 mod support;
 mod values;

@@ -1,8 +1,13 @@
 //! Models and sequences for tests.
 
+use std::path::Path;
+
 use candle_core::Device;
 use rlf_policy::measure::quickstart_shape;
-use rlf_policy::{Key, Model, PackedBatch, Purpose, Qwen3Config, Sequence};
+use rlf_policy::{
+    AdamW, Key, LoraConfig, Model, OptimizerConfig, PackedBatch, PassOptions, Purpose, Qwen3Config,
+    Sequence,
+};
 
 /// The quickstart's shape, with a larger vocabulary and larger weights.
 pub(crate) fn quickstart() -> Qwen3Config {
@@ -72,6 +77,27 @@ pub(crate) fn cpu(config: &Qwen3Config) -> Model {
         }
     }
     model
+}
+
+/// A model with adapters that one large step has trained, so that they change what it computes.
+pub(crate) fn adapted(config: &Qwen3Config, lora: &LoraConfig) -> Model {
+    let model = cpu(config).with_lora(lora, 4, Path::new("base")).unwrap();
+    let mut optimizer = AdamW::new(&model, OptimizerConfig::default()).unwrap();
+    train(&model, &mut optimizer, 0.02);
+    model
+}
+
+/// One step of a model on a sequence.
+pub(crate) fn train(model: &Model, optimizer: &mut AdamW, learning_rate: f64) {
+    let batch = pack(&[ids(8, 30, model.vocabulary())]);
+    let done = model
+        .accumulate(&[batch], &PassOptions::default(), |_, tokens| {
+            Ok((tokens.log_probs.mean_all()?.neg()?, ()))
+        })
+        .unwrap();
+    optimizer
+        .step(model, &done.gradients, learning_rate)
+        .unwrap();
 }
 
 /// A sequence of pseudo-random ids.

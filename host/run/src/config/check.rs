@@ -130,6 +130,12 @@ impl RunConfig {
     /// Checks each table by the rules of the crate that uses it.
     fn check_tables(&self) -> Result<(), ConfigurationError> {
         self.shape(STAND_IN_VOCABULARY)?;
+        if let Some(lora) = &self.model.lora {
+            (lora.validate()).map_err(ConfigurationError::in_table(
+                "model",
+                |e: &InvalidSetting| e.key,
+            ))?;
+        }
         if let Some(options) = &self.tokenizer.train {
             (options.validate()).map_err(ConfigurationError::in_table(
                 "tokenizer.train",
@@ -260,6 +266,10 @@ steps = 3
             ),
             ("[engine]\nslots = 0\n", "c.toml:16: [engine]: slots = 0"),
             ("[eval]\n\nsamples = 0\n", "c.toml:17: eval.samples = 0"),
+            (
+                "[model.lora]\nalpha = 8\nrank = 0\n",
+                "c.toml:17: [model]: `model.lora.rank = 0`",
+            ),
             (
                 "patience = 3\n[eval]\nevery = 0\n",
                 "c.toml:15: rl.patience needs validations",

@@ -77,12 +77,12 @@ pub enum RunError {
         /// The newest earlier checkpoint that is as it was written.
         before: Option<PathBuf>,
     },
-    /// The weights that RL began with are not the ones that were written.
+    /// The weights that RL began with, or the frozen ones beside adapters, are not the ones that were written.
     #[error(
         "{} is not as it was written: its content does not have the digest in BLAKE3SUMS beside it; put it back from a copy, \
-         because RL compares the policy with these weights", path.display()
+         because the run needs these weights as they were", path.display()
     )]
-    ChangedReference {
+    ChangedWeights {
         /// The file.
         path: PathBuf,
     },

@@ -77,6 +77,12 @@ pub(super) fn checkpoints_path(run: &Path) -> PathBuf {
     run.join("checkpoints")
 }
 
+/// The folder of the frozen weights of the run in `run`, if adapters are trained beside weights that were made from the
+/// seed.
+pub fn base_path(run: &Path) -> PathBuf {
+    run.join("base")
+}
+
 /// The folder of the weights that RL began with.
 pub(super) fn reference_path(run: &Path) -> PathBuf {
     run.join("reference")

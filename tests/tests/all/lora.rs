@@ -1,0 +1,98 @@
+//! Runs that train adapters: they resume, their checkpoints are evaluated, merged and trained further.
+
+use std::fs;
+use std::path::Path;
+
+use rlf_tests::Experiment;
+use rustix::process::Signal;
+
+/// A small run with adapters beside weights that are made from the seed, and with a reference policy after SFT.
+fn adapting() -> Experiment {
+    Experiment::tiny()
+        .with("model.lora.rank", 4)
+        .with("rl.kl_coefficient", 0.01)
+}
+
+#[test]
+fn a_run_with_adapters_that_is_killed_and_resumed_is_the_run_that_was_not_killed() {
+    let experiment = adapting();
+    let whole = experiment.train("whole", &[]);
+    for (name, moment) in [("sft", "after SFT"), ("rl", "rl  3/4")] {
+        let killed = {
+            let mut running = experiment.start(name, &[]);
+            running.until(moment).signal(Signal::KILL);
+            running.wait()
+        };
+        assert_eq!(killed.signal(), Some(9), "it was over before: {killed}");
+        whole.assert_same(&experiment.train(name, &["--resume"]));
+    }
+}
+
+#[test]
+fn checkpoints_hold_adapters_alone_and_are_evaluated_merged_and_trained_further() {
+    let experiment = adapting();
+    let host = experiment.host();
+    let plugins = host.plugins().to_str().expect("a plain path");
+    let run = experiment.train("run", &[]);
+    let last = run.checkpoint("rl-000004");
+    for folder in [&last, &run.path().join("reference")] {
+        assert!(folder.join("adapter_model.safetensors").is_file());
+        assert!(!folder.join("model.safetensors").exists());
+    }
+    assert!(run.path().join("base/model.safetensors").is_file());
+
+    let measured = host
+        .run(["eval", run.as_str(), "--plugins", plugins, "--json"])
+        .succeeded()
+        .json();
+    let metrics = run.metrics();
+    let line = metrics.last().expect("there is a line");
+    assert_eq!(measured["greedy"]["mean"], line["eval/greedy"]);
+
+    let merged = experiment.path("merged");
+    let merged_path = merged.to_str().expect("a plain path");
+    let merge = ["merge", run.as_str(), "--output", merged_path];
+    assert!(host.run(merge).succeeded().stdout.contains("rl-000004"));
+    for file in ["config.json", "model.safetensors", "tokenizer.json"] {
+        assert!(merged.join(file).is_file(), "{file}");
+    }
+    let weights =
+        |folder: &Path| fs::read(folder.join("model.safetensors")).expect("weights can be read");
+    assert!(weights(&merged) != weights(&run.path().join("base")));
+    host.run(merge).refused_with(&[merged_path, "is not empty"]);
+
+    // The adapters go on beside the same weights, and are refused beside others.
+    let base = run.path().join("base");
+    let further = |checkpoint: &Path| {
+        adapting()
+            .without("model")
+            .with("model.checkpoint", checkpoint.to_str().expect("is plain"))
+            .with("template", "small")
+            .with("model.lora.rank", 4)
+            .with("model.lora.adapter", last.to_str().expect("is plain"))
+            .with("rl.steps", 1)
+    };
+    let experiment = further(&base);
+    let continued = experiment.train("continued", &[]);
+    assert!(
+        continued
+            .checkpoint("rl-000001/adapter_model.safetensors")
+            .is_file()
+    );
+    assert!(!continued.path().join("base").exists());
+    further(&merged)
+        .try_train("refused", &[])
+        .refused_with(&["adapter_base.json", "beside other weights"]);
+}
+
+#[test]
+fn a_run_without_adapters_has_nothing_to_merge() {
+    let experiment = Experiment::tiny().with("rl.steps", 1).without("sft");
+    let run = experiment.train("run", &[]);
+    let output = experiment.path("merged");
+    let output = output.to_str().expect("a plain path");
+    experiment
+        .host()
+        .run(["merge", run.as_str(), "--output", output])
+        .refused_with(&["is a whole model already"]);
+}
