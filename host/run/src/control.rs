@@ -16,6 +16,7 @@ use crate::error::{ControlError, RunFailure};
 use crate::folder::control_path;
 use crate::history::RunHistory;
 use crate::observer::RunObserver;
+use crate::own_weights::Progress;
 use crate::parts::RunParts;
 use crate::reporter::{Moment, RunReporter};
 
@@ -57,6 +58,9 @@ pub(crate) async fn train(
     parts.label_users(&mut run);
     sft_end.verify_weights()?;
     let mut model = parts.load_model(&sft_end.path, device)?;
+    // Plugins ask the weights with which RL began, too.
+    let progress = Progress::from(&sft_end.state);
+    parts.own_weights.advance(path, progress, None)?;
     let (engine, _generator) = parts.rollout_engine(&model)?;
     let mut source = DemonstrationBatches::new(engine, parts.demonstrations()?, parts.config.seed)
         .after(sft.steps);

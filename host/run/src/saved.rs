@@ -14,6 +14,7 @@ use rlf_train::run::{Checkpoint, config_path, content_changes};
 
 use crate::config::RunConfig;
 use crate::error::{RunFailure, SavedRunError};
+use crate::own_weights::Progress;
 use crate::parts::RunParts;
 use crate::plugins::PluginSources;
 use crate::reporter::RunReporter;
@@ -59,6 +60,8 @@ impl SavedRun {
         };
         checkpoint.verify_weights()?;
         let parts = parts_of(config, run, plugins, reporter)?;
+        let progress = Progress::from(&checkpoint.state);
+        parts.own_weights.advance(run, progress, None)?;
         let device = open_device(&parts.config.device)?;
         let model = parts.load_model(&checkpoint.path, &device.device)?;
         Ok(Self {

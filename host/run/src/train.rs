@@ -21,6 +21,7 @@ use crate::error::{ConfigurationError, RunFailure, TasksError};
 use crate::folder::NewRunFolder;
 use crate::interruption::Interruption;
 use crate::observer::RunObserver;
+use crate::own_weights::Progress;
 use crate::parts::RunParts;
 use crate::plugins::PluginSources;
 use crate::reporter::{Moment, RunReporter, RunSummary};
@@ -123,6 +124,9 @@ pub fn train(
             None => resume_run(&parts, &spec, options, &path, &*reporter)?,
         };
         let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
+        let progress =
+            (checkpoint.as_ref()).map_or(Progress::Start, |known| Progress::from(&known.state));
+        parts.own_weights.advance(&path, progress, Some(&model))?;
         reporter.assembled(&summary(&parts, &model, checkpoint.as_ref()));
 
         parts.label_users(&mut run);
