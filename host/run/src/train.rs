@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use candle_core::{Device, DeviceLocation};
 use futures_util::future::BoxFuture;
+use rlf_agents::InvalidAgent;
 use rlf_policy::{Model, open_device};
 use rlf_rollout::RolloutError;
 use rlf_train::phase::{Phase, PhaseEnd};
@@ -88,6 +89,12 @@ pub fn train(
 ) -> BoxFuture<'_, Result<RunEnd, RunFailure>> {
     Box::pin(async move {
         config.share_workers();
+        if let Some(agent) = &config.agent {
+            (agent.check_program())
+                .map_err(ConfigurationError::in_table("agent", |e: &InvalidAgent| {
+                    e.key
+                }))?;
+        }
         let path = config.output.clone();
         if matches!(options.start, RunStart::Resume { .. }) && !config_path(&path).exists() {
             return Err(RunError::NoRun { path }.into());

@@ -481,7 +481,10 @@ fn an_agent_that_cannot_work_is_refused_before_training() {
         "agent.listen",
     );
     refused("agent.listen = '0.0.0.0:8700'", "agent.token_env");
-    refused("agent.command = ['no-such-program']", "no-such-program");
+    refused(
+        "agent.command = ['no-such-program']",
+        "agent.command: no folder of PATH has a program `no-such-program`",
+    );
 }
 
 #[test]
