@@ -18,6 +18,7 @@ use rlf_models::Models;
 use rlf_plugins::follower::Follower;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::plugin::Plugin;
+use rlf_plugins::problem::described;
 use rlf_plugins::registry::Registry;
 use rlf_policy::{Model, PolicyError, Purpose, Sampler, SamplingParams};
 use rlf_rewards::reward_stack::RewardStack;
@@ -100,14 +101,14 @@ fn report_problems(
     let named: BTreeSet<&str> = named.chain(&environments).map(String::as_str).collect();
     // If tasks may use all loaded tools, a missing tool changes what the model is offered.
     let all = tasks.tools().is_none();
-    for problem in registry.problems() {
-        let text = problem.to_string();
+    let needed = registry.problems().iter().filter(|problem| {
         // A directory that cannot be read may lack any plugin.
         let plugin = problem.plugin.as_deref();
         let needed = all || plugin.is_none_or(|plugin| named.contains(plugin));
-        if needed && !error.contains(&text) {
-            reporter.warn(&text);
-        }
+        needed && !error.contains(&problem.to_string())
+    });
+    for line in described(needed, |plugin| named.contains(plugin)) {
+        reporter.warn(&line);
     }
 }
 
