@@ -92,4 +92,20 @@ impl PluginFolder {
             serde_json::json!({"right": 1.0, "brief": 1.0})
         );
     }
+
+    /// Grants the gates of what `plugin new` makes as agent `leads`, and calls its tool. Outside of a run, no policy answers.
+    pub fn check_new_agent(&self, tool: &str) {
+        let config = self.path().join("leads/agent.toml");
+        let config = ["--config", config.to_str().expect("a plain name")];
+        let grant = ["grant", "leads", "--gate", "model", "--gate", "tools"];
+        self.plugin(&[&grant[..], &config].concat()).succeeded();
+        let messages = serde_json::json!([{"role": "user", "content": "1 + 2?"}]);
+        let task =
+            serde_json::json!({"id": "1", "source": "test", "messages": messages, "tools": []});
+        let led = self.call("leads", tool, &task, &config);
+        assert_eq!(led["ended"], "failed", "{led}");
+        let said = led["observation"]["content"][0]["text"].as_str();
+        let refusal = "`policy` is the policy of a run";
+        assert!(said.is_some_and(|said| said.contains(refusal)), "{led}");
+    }
 }

@@ -1,14 +1,19 @@
 //! Configuration of agents.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rlf_config::milliseconds;
+use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
 use crate::access::Token;
+
+/// The folders of programs if there is no `PATH`.
+const SYSTEM_PATH: &str = "/bin:/usr/bin";
 
 /// The agent that leads the trajectories of a run, instead of our own loop.
 ///
@@ -157,6 +162,46 @@ impl AgentConfig {
         }
     }
 
+    /// Refuses a program that cannot be started: `command` names a file that is missing or cannot be executed. A name without a
+    /// slash is looked for in the `PATH` that the process gets. Reads the file system, which [`AgentConfig::check`] does not.
+    pub fn check_program(&self) -> Result<(), InvalidAgent> {
+        let Some(program) = self.command.first() else {
+            return Ok(());
+        };
+        let wrong = |key: &'static str, reason: String| Err(InvalidAgent { key, reason });
+        if let Some(directory) = self.directory.as_ref().filter(|place| !place.is_dir()) {
+            let reason = format!("there is no directory {}", directory.display());
+            return wrong("directory", reason);
+        }
+        // Relative paths start in the process's directory.
+        let place = self.directory.as_deref().unwrap_or(Path::new("."));
+        let is_program = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+        if program.contains('/') {
+            let path = place.join(program);
+            if is_program(&path) {
+                return Ok(());
+            }
+            let why = if path.is_file() {
+                "is no program that this user may execute; `chmod +x` makes it one, or begin `command` with its interpreter"
+            } else {
+                "does not exist"
+            };
+            return wrong("command", format!("{} {why}", path.display()));
+        }
+        let given = self.env.get("PATH").map(OsString::from);
+        let folders = given.or_else(|| std::env::var_os("PATH"));
+        let folders = folders.unwrap_or_else(|| SYSTEM_PATH.into());
+        let mut programs =
+            std::env::split_paths(&folders).map(|folder| place.join(folder).join(program));
+        if programs.any(|path| is_program(&path)) {
+            return Ok(());
+        }
+        let reason = format!(
+            "no folder of PATH has a program `{program}`; install it, or write the path of a program"
+        );
+        wrong("command", reason)
+    }
+
     /// The token that remote agents show.
     pub(crate) fn token(&self) -> Result<Token, InvalidAgent> {
         let Some(variable) = &self.token_env else {
@@ -238,5 +283,52 @@ mod tests {
         ] {
             assert_eq!(config.check().unwrap_err().key, key);
         }
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_is_named_with_what_helps() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().to_str().unwrap();
+        std::fs::write(folder.path().join("notes"), "").unwrap();
+        let checked = |program: &str, change: &dyn Fn(&mut AgentConfig)| {
+            let mut config = AgentConfig {
+                command: vec![program.to_owned()],
+                ..AgentConfig::default()
+            };
+            change(&mut config);
+            config.check_program().map_err(|error| error.to_string())
+        };
+        let as_it_is: &dyn Fn(&mut AgentConfig) = &|_| {};
+        let in_folder: &dyn Fn(&mut AgentConfig) = &|config| config.directory = Some(place.into());
+        assert_eq!(checked("sh", as_it_is), Ok(()));
+        assert_eq!(checked("/bin/sh", in_folder), Ok(()));
+        let refused = |program: &str, change: &dyn Fn(&mut AgentConfig)| {
+            checked(program, change).unwrap_err()
+        };
+        let missing = refused("no-such-program", as_it_is);
+        assert!(
+            missing.starts_with("agent.command: no folder of PATH has a program `no-such-program`"),
+            "{missing}"
+        );
+        let path: &dyn Fn(&mut AgentConfig) = &|config| {
+            config.env.insert("PATH".into(), place.into());
+        };
+        assert!(refused("sh", path).contains("no folder of PATH"));
+        let plain = refused("./notes", in_folder);
+        assert!(plain.contains("chmod +x"), "{plain}");
+        let gone = refused("./gone", in_folder);
+        assert!(gone.contains("gone does not exist"), "{gone}");
+        let nowhere: &dyn Fn(&mut AgentConfig) =
+            &|config| config.directory = Some("no/such/folder".into());
+        let nowhere = refused("sh", nowhere);
+        assert!(
+            nowhere.starts_with("agent.directory: there is no directory"),
+            "{nowhere}"
+        );
+        let remote = AgentConfig {
+            listen: "[::1]:1".parse().ok(),
+            ..AgentConfig::default()
+        };
+        assert_eq!(remote.check_program(), Ok(()));
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Operator {
     pub(crate) serve: ServeConfig,
     /// The models that plugins may ask.
     models: BTreeMap<String, ModelConfig>,
+    /// The folder of the run that the configuration trains, which need not exist.
+    output: Option<PathBuf>,
     /// The MCP servers whose tools may be called.
     pub(crate) mcp: BTreeMap<String, McpConfig>,
     /// The table `[writer]`: the model that writes environments and the words of tasks, and takes questions apart.
@@ -59,6 +61,7 @@ struct Part {
     environments: EnvironmentConfig,
     serve: ServeConfig,
     models: BTreeMap<String, ModelConfig>,
+    output: Option<PathBuf>,
     mcp: BTreeMap<String, McpConfig>,
     mcp_servers: Option<String>,
     writer: Option<EndpointConfig>,
@@ -119,6 +122,7 @@ impl Operator {
             environments: part.environments,
             serve: part.serve,
             models: part.models,
+            output: part.output,
             mcp: part.mcp,
             writer: part.writer,
             embeddings: part.embeddings,
@@ -195,7 +199,7 @@ impl Operator {
             }
         }
         let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let models = open_models(&configs, workers, None)?;
+        let models = open_models(&configs, workers, self.output.as_deref())?;
         let plugins = || registry.plugins().iter();
         let offered = plugins().flat_map(|plugin| plugin.tools());
         let offered: BTreeSet<&str> = offered.map(|tool| tool.definition.name.as_str()).collect();

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::protocol::{ProtocolSpec, THINK_CLOSE, THINK_OPEN};
 
@@ -422,10 +422,11 @@ impl Scanner<'_, '_> {
             );
         };
         if !arguments.is_object() {
-            return wrong(
-                Diagnostic::BadArguments,
-                format!("\"{arguments_key}\" must be a JSON object"),
-            );
+            let detail = match rounded(&arguments) {
+                Some(error) => format!("\"{arguments_key}\": {error}"),
+                None => format!("\"{arguments_key}\" must be a JSON object"),
+            };
+            return wrong(Diagnostic::BadArguments, detail);
         }
         if !(self.known)(&name) {
             let shown: String = name.chars().take(64).collect();
@@ -436,4 +437,12 @@ impl Scanner<'_, '_> {
         }
         Ok((name, arguments))
     }
+}
+
+/// The reason why arguments are a text, if that is an integer of more than 64 bits in them. An endpoint's arguments stay a
+/// text if they cannot be read without loss.
+fn rounded(arguments: &Value) -> Option<serde_json::Error> {
+    let text = arguments.as_str()?;
+    let object = serde_json::from_str::<Map<String, Value>>(text);
+    object.ok().and(rlf_json::check(text.as_bytes()).err())
 }

@@ -12,7 +12,7 @@ pub struct ModelConfig {
     /// An OpenAI-compatible endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<EndpointConfig>,
-    /// A checkpoint that decodes in this process.
+    /// Weights that decode in this process: a checkpoint, or the run's own at a moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<FrozenPolicyConfig>,
     /// A file of recorded answers: `models/NAME.jsonl` of a run. Nobody is asked. A question without a recorded answer
@@ -31,12 +31,20 @@ pub struct ModelConfig {
     pub run: Budget,
 }
 
-/// A policy that never changes.
+/// A policy that training does not change: exactly one of `checkpoint` and `of_run`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrozenPolicyConfig {
     /// A Hugging Face Qwen3 checkpoint, with tokenizer and chat template: a published one, or that of a run.
-    pub checkpoint: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<PathBuf>,
+    /// The moment of the run whose weights answer. The run keeps a copy of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_run: Option<RunMoment>,
+    /// Number of RL steps after which the current weights take the place of those of `of_run = "rl"`, again and again.
+    /// Default 0: never.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refresh_every: u64,
     /// Maximum number of tokens of an answer. Default 512.
     #[serde(default = "default_max_tokens")]
     pub max_tokens: u32,
@@ -50,6 +58,21 @@ pub struct FrozenPolicyConfig {
     /// `slots x context`, as that of `[engine]` does.
     #[serde(default = "default_slots")]
     pub slots: usize,
+}
+
+/// A moment of the run that asks a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunMoment {
+    /// Before the first step of training.
+    Start,
+    /// When RL began. Before that, it is the start.
+    Rl,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 fn default_max_tokens() -> u32 {
@@ -109,7 +132,23 @@ impl ModelConfig {
             })?;
         }
         if let Some(policy) = &self.policy {
+            let is_refreshed = policy.refresh_every > 0;
             for (key, is_wrong, mend) in [
+                (
+                    "policy.checkpoint",
+                    policy.checkpoint.is_none() && policy.of_run.is_none(),
+                    "it is missing; write it, or `of_run = \"start\"` for weights of the run itself",
+                ),
+                (
+                    "policy.of_run",
+                    policy.checkpoint.is_some() && policy.of_run.is_some(),
+                    "keep one of `checkpoint` and `of_run`",
+                ),
+                (
+                    "policy.refresh_every",
+                    is_refreshed && policy.of_run != Some(RunMoment::Rl),
+                    "it belongs to `of_run = \"rl\"`; leave it out",
+                ),
                 (
                     "policy.max_tokens",
                     policy.max_tokens == 0,
@@ -168,7 +207,8 @@ impl ModelConfig {
             .endpoint
             .as_mut()
             .and_then(|endpoint| endpoint.key_file.as_mut());
-        let checkpoint = self.policy.as_mut().map(|policy| &mut policy.checkpoint);
+        let policy = self.policy.as_mut();
+        let checkpoint = policy.and_then(|policy| policy.checkpoint.as_mut());
         let paths = [checkpoint, self.replay.as_mut(), key_file];
         for path in paths.into_iter().flatten() {
             *path = base.join(&*path);
@@ -210,12 +250,44 @@ mod tests {
         assert!(hot.starts_with("policy.temperature"), "{hot}");
         let full = error("policy = { checkpoint = \"a\", context = 512 }");
         assert!(full.starts_with("policy.context"), "{full}");
+        let nothing = error("policy = { max_tokens = 5 }");
+        assert!(
+            nothing.starts_with("policy.checkpoint: it is missing"),
+            "{nothing}"
+        );
+        let both = error("policy = { checkpoint = \"a\", of_run = \"rl\" }");
+        assert!(both.starts_with("policy.of_run: keep one"), "{both}");
+        let refreshed = error("policy = { of_run = \"start\", refresh_every = 2 }");
+        assert!(refreshed.starts_with("policy.refresh_every"), "{refreshed}");
         let price = error(&format!(
             "{policy}\nprice = {{ prompt = -1.0, completion = 1.0 }}"
         ));
         assert!(price.starts_with("price"), "{price}");
         let small = error(&format!("{policy}\ntrajectory = {{ tokens = 500 }}"));
         assert!(small.starts_with("trajectory.tokens"), "{small}");
+    }
+
+    #[test]
+    fn keys_of_a_policy_that_are_not_used_are_not_written() {
+        let text = "policy = { checkpoint = \"a\" }";
+        let config: ModelConfig = rlf_config::parse(text, "c.toml").unwrap();
+        let written = serde_json::to_value(config.policy).unwrap();
+        let keys: Vec<&str> = written
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(
+            keys,
+            [
+                "checkpoint",
+                "max_tokens",
+                "temperature",
+                "context",
+                "slots"
+            ]
+        );
     }
 
     #[test]

@@ -39,6 +39,6 @@ mod models;
 mod record;
 mod source;
 
-pub use config::{FrozenPolicyConfig, ModelConfig, ModelConfigError};
+pub use config::{FrozenPolicyConfig, ModelConfig, ModelConfigError, RunMoment};
 pub use models::{Models, ModelsError, Spending};
 pub use source::{Source, SourceError};

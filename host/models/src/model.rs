@@ -146,7 +146,8 @@ impl Model {
         asker: &Nesting,
     ) -> GateAnswer<Completion> {
         let question = (messages, sampling);
-        let identity = identity(question);
+        let version = self.source.as_ref().and_then(|source| source.version());
+        let identity = identity(question, version.as_deref());
         // A refusal may be mended meanwhile, so only a replay repeats it.
         let recorded = self
             .recorded(&identity)?
@@ -325,9 +326,14 @@ fn is_likely(usage: Usage, reserved: u64) -> bool {
     (1..=reserved.saturating_mul(8)).contains(&tokens)
 }
 
-/// The hash of a question. The settings of the model are not part of it, because a replay does not have them.
-fn identity((messages, sampling): (&[ChatMessage], Sampling)) -> String {
-    let all = json!([messages, sampling]).to_string();
+/// The hash of a question to a version of the model. The settings of the model are not part of it, because a replay does
+/// not have them.
+fn identity((messages, sampling): (&[ChatMessage], Sampling), version: Option<&str>) -> String {
+    let all = match version {
+        None => json!([messages, sampling]),
+        Some(version) => json!([messages, sampling, version]),
+    };
+    let all = all.to_string();
     blake3::hash(all.as_bytes()).to_hex()[..32].to_owned()
 }
 

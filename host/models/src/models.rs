@@ -50,7 +50,7 @@ pub struct Spending(BTreeMap<String, (Spent, Counts)>);
 
 impl Models {
     /// Opens the models of a configuration. Answers are recorded in a folder, if one is named: `NAME.jsonl` for each model.
-    /// `policy` opens a checkpoint.
+    /// `policy` opens a policy.
     pub fn open<E: From<ModelsError>>(
         configs: &BTreeMap<String, ModelConfig>,
         records: Option<&Path>,

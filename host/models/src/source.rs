@@ -11,6 +11,12 @@ pub trait Source: Send + Sync {
     /// Maximum number of tokens of a question with its answer. 0 if it is not known.
     fn context_tokens(&self) -> u32;
 
+    /// A name of what answers at present, if it is not what answered at first. Answers that were recorded under another
+    /// name are not given again. Default: always the same.
+    fn version(&self) -> Option<String> {
+        None
+    }
+
     /// Answers the messages.
     fn answer<'a>(
         &'a self,

@@ -1,5 +1,6 @@
 //! Plugins that could not be loaded, with advice. A broken plugin never stops the others.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -158,6 +159,36 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
+/// Describes problems to an operator, one in each line. Plugins that only lack grants or data, and that the operator does
+/// not name, are optional: one line counts them.
+pub fn described<'p>(
+    problems: impl IntoIterator<Item = &'p Problem>,
+    is_named: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let mut optional = BTreeSet::new();
+    let mut lines = Vec::new();
+    for problem in problems {
+        let is_optional = matches!(problem.kind, ProblemKind::Gates | ProblemKind::Data);
+        match &problem.plugin {
+            Some(plugin) if is_optional && !is_named(plugin) => {
+                optional.insert(plugin.as_str());
+            }
+            _ => lines.push(problem.to_string()),
+        }
+    }
+    let names: Vec<&str> = optional.into_iter().collect();
+    let count = match names.len() {
+        0 => return lines,
+        1 => "1 plugin that the configuration does not name is".to_owned(),
+        count => format!("{count} plugins that the configuration does not name are"),
+    };
+    lines.push(one_line(&format!(
+        "{count} left out for lack of grants or data: {}; `rlf-host plugin list` says what is missing",
+        names.join(", ")
+    )));
+    lines
+}
+
 /// Makes text safe to show in a terminal, on one line.
 pub fn one_line(text: &str) -> String {
     rlf_sandbox::safe_text(text.as_bytes()).replace('\n', " ")
@@ -186,6 +217,35 @@ mod tests {
         assert!(problem.to_string().starts_with("plugin `search` (/nope): "));
         assert_eq!(serde_json::to_value(&problem).unwrap()["plugin"], "search");
         assert!(problem.concerns("search") && !problem.concerns("judge"));
+    }
+
+    #[test]
+    fn one_line_counts_the_plugins_that_nobody_named_and_that_lack_grants() {
+        let problem = |plugin: &str, kind| Problem {
+            plugin: Some(plugin.into()),
+            path: plugin.into(),
+            kind,
+            what: "it is not loaded".into(),
+            mend: String::new(),
+        };
+        let problems = [
+            problem("summarise", ProblemKind::Gates),
+            problem("broken", ProblemKind::Component),
+            problem("search", ProblemKind::Data),
+            problem("judge", ProblemKind::Gates),
+        ];
+        assert_eq!(
+            described(&problems, |name| name == "judge"),
+            [
+                "plugin `broken` (broken): it is not loaded",
+                "plugin `judge` (judge): it is not loaded",
+                "2 plugins that the configuration does not name are left out for lack of grants or data: search, summarise; \
+                 `rlf-host plugin list` says what is missing",
+            ]
+        );
+        let alone = described(&problems[..1], |_| false).concat();
+        assert!(alone.contains("does not name is left out"), "{alone}");
+        assert!(described([], |_| false).is_empty());
     }
 
     #[test]

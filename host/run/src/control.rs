@@ -16,6 +16,7 @@ use crate::error::{ControlError, RunFailure};
 use crate::folder::control_path;
 use crate::history::RunHistory;
 use crate::observer::RunObserver;
+use crate::own_weights::Progress;
 use crate::parts::RunParts;
 use crate::reporter::{Moment, RunReporter};
 use crate::weights;
@@ -59,6 +60,9 @@ pub(crate) async fn train(
     sft_end.verify_weights()?;
     weights::keep_base(&parts.config, path, &run)?;
     let mut model = weights::of_checkpoint(parts, path, &sft_end.path, device)?;
+    // Plugins ask the weights with which RL began, too.
+    let progress = Progress::from(&sft_end.state);
+    parts.own_weights.advance(path, progress, None)?;
     let (engine, _generator) = parts.rollout_engine(&model)?;
     let mut source = DemonstrationBatches::new(engine, parts.demonstrations()?, parts.config.seed)
         .after(sft.steps);

@@ -23,6 +23,7 @@
 //! | playing the groups of an RL step | `rollouts` |
 //! | evaluations during training | `observer` |
 //! | requests to stop a run | `interruption`: [`Interruption`] |
+//! | models that plugins ask | `models`, with policies in `frozen_policy`, and the run's own weights in `own_weights` |
 //! | directories of plugins, the sandbox and its cache | [`plugins`] |
 //! | the folder of a new run, the run that it replaces, and the places in a run's folder | [`folder`] |
 //! | the metrics and trajectories that a run wrote | `history`: [`RunHistory`] |
@@ -59,6 +60,7 @@ mod control;
 pub mod demonstrations;
 mod error;
 pub mod folder;
+mod frozen_policy;
 mod health;
 mod history;
 mod interruption;
@@ -66,6 +68,7 @@ mod measured;
 mod merge;
 mod models;
 mod observer;
+mod own_weights;
 mod parts;
 pub mod plugins;
 mod reporter;

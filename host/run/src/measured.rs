@@ -72,6 +72,7 @@ impl MeasuredEndpoint {
         }
         // Demonstrations are for training.
         config.sft = None;
+        let output = config.output.clone();
         let (parts, folder) = if let Some(run) = run {
             (parts_of(config, run, plugins, reporter)?, None)
         } else {
@@ -80,6 +81,8 @@ impl MeasuredEndpoint {
             let parts = RunParts::new(config, plugins, folder.path(), reporter)?;
             (parts, Some(folder))
         };
+        let trained = run.unwrap_or(&output);
+        parts.own_weights.advance_to_newest(Some(trained))?;
         Ok(Self {
             parts,
             player: Arc::new(EndpointPlayer::new(endpoint)),

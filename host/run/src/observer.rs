@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::RunFailure;
 use crate::interruption::Interruption;
+use crate::own_weights::Progress;
 use crate::parts::RunParts;
 use crate::reporter::{Moment, RunReporter};
 
@@ -103,6 +104,15 @@ impl RunObserver {
     /// Makes the evaluations that are due after a step. Returns the success on the validation split, if it was measured.
     async fn evaluate(&mut self, done: StepDone<'_>) -> Result<Option<f64>, RunFailure> {
         let (phase, step, last) = (done.phase, done.step, done.is_last());
+        // In a control, plugins ask the weights with which RL began.
+        if self.after_sft != Moment::Control {
+            let progress = match phase {
+                Phase::Sft => Progress::Sft { is_over: last },
+                Phase::Rl => Progress::Rl { steps: step },
+            };
+            let run = &self.parts.config.output;
+            (self.parts.own_weights).advance(run, progress, Some(done.model))?;
+        }
         let every = self.parts.config.eval.every;
         // RL's curve begins at the end of SFT.
         let due = last || phase == Phase::Rl && step.is_multiple_of(every);

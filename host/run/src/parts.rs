@@ -17,6 +17,7 @@ use rlf_models::Models;
 use rlf_plugins::follower::Follower;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::plugin::Plugin;
+use rlf_plugins::problem::described;
 use rlf_plugins::registry::Registry;
 use rlf_policy::{Model, PolicyError, Purpose, Sampler, SamplingParams};
 use rlf_rewards::reward_stack::RewardStack;
@@ -34,9 +35,10 @@ use rlf_train::run::RunDirectory;
 use crate::config::{IN_RUN, RunConfig, of_mcp, of_openenv};
 use crate::demonstrations::DemonstrationSet;
 use crate::error::{ConfigurationError, PluginsError, RunFailure};
-use crate::folder::{data_path, models_path, outputs_path};
+use crate::folder::{data_path, outputs_path};
 use crate::health::PluginHealth;
-use crate::models::open_models;
+use crate::models::open_models_of_run;
+use crate::own_weights::OwnWeights;
 use crate::plugins::PluginSources;
 use crate::reporter::RunReporter;
 use crate::tasks::{self, TaskSource};
@@ -57,6 +59,8 @@ pub struct RunParts {
     pub tools: ToolManager,
     /// Models that plugins may ask.
     pub models: Models,
+    /// Those among the models that have weights of the run.
+    pub(crate) own_weights: OwnWeights,
     /// Opens environment sessions.
     pub environments: Environments,
     /// Grades trajectories.
@@ -96,14 +100,14 @@ fn report_problems(
     let named: BTreeSet<&str> = named.chain(&environments).map(String::as_str).collect();
     // If tasks may use all loaded tools, a missing tool changes what the model is offered.
     let all = tasks.tools().is_none();
-    for problem in registry.problems() {
-        let text = problem.to_string();
+    let needed = registry.problems().iter().filter(|problem| {
         // A directory that cannot be read may lack any plugin.
         let plugin = problem.plugin.as_deref();
         let needed = all || plugin.is_none_or(|plugin| named.contains(plugin));
-        if needed && !error.contains(&text) {
-            reporter.warn(&text);
-        }
+        needed && !error.contains(&problem.to_string())
+    });
+    for line in described(needed, |plugin| named.contains(plugin)) {
+        reporter.warn(&line);
     }
 }
 
@@ -188,12 +192,11 @@ impl RunParts {
         }
         let leader = (config.agent.as_ref()).and_then(|agent| agent.plugin.clone());
         let registry = plugins.load(&bindings(&config, run), &sandbox, reporter);
-        let records = models_path(run);
         let granted = config.plugins.values().flat_map(|grants| &grants.models);
         let granted: BTreeSet<&String> = granted.collect();
         let mut models = config.models.clone();
         models.retain(|name, _| granted.contains(name));
-        let models = open_models(&models, config.workers(), Some(&records))?;
+        let (models, own_weights) = open_models_of_run(&models, config.workers(), run)?;
         let servers = Servers::connect(&config.mcp, &|warning| reporter.warn(warning))
             .map_err(|error| of_mcp(&error))?;
         let mut outside = Outside {
@@ -255,6 +258,7 @@ impl RunParts {
             rewards: Arc::new(rewards.with_tools(&tools)),
             tools,
             models,
+            own_weights,
             environments,
             user,
             agent,

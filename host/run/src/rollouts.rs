@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::ConfigurationError;
+use crate::own_weights::Progress;
 use crate::parts::RunParts;
 use crate::reporter::RunReporter;
 
@@ -175,6 +176,8 @@ impl PolicyRollouts {
 #[async_trait]
 impl Rollouts for PolicyRollouts {
     async fn play(&mut self, policy: &Model, step: u64) -> Result<Experience, BoxError> {
+        let (run, progress) = (&self.parts.config.output, Progress::Rl { steps: step });
+        (self.parts.own_weights).advance(run, progress, Some(policy))?;
         let (tasks, drawn) = self.tasks(step);
         let params = SamplingParams {
             temperature: self.temperature,

@@ -14,6 +14,7 @@ use rlf_train::run::{Checkpoint, config_path, content_changes};
 
 use crate::config::RunConfig;
 use crate::error::{RunFailure, SavedRunError};
+use crate::own_weights::Progress;
 use crate::parts::RunParts;
 use crate::plugins::PluginSources;
 use crate::reporter::RunReporter;
@@ -47,6 +48,8 @@ impl SavedRun {
             }
         }
         let parts = parts_of(config, &run, plugins, reporter)?;
+        let progress = Progress::from(&checkpoint.state);
+        parts.own_weights.advance(&run, progress, None)?;
         let device = open_device(&parts.config.device)?;
         let model = weights::of_checkpoint(&parts, &run, &checkpoint.path, &device.device)?;
         Ok(Self {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use candle_core::{Device, DeviceLocation};
 use futures_util::future::BoxFuture;
+use rlf_agents::InvalidAgent;
 use rlf_policy::{Model, open_device};
 use rlf_rollout::RolloutError;
 use rlf_train::phase::{Phase, PhaseEnd};
@@ -21,6 +22,7 @@ use crate::error::{RunFailure, TasksError};
 use crate::folder::NewRunFolder;
 use crate::interruption::Interruption;
 use crate::observer::RunObserver;
+use crate::own_weights::Progress;
 use crate::parts::RunParts;
 use crate::plugins::PluginSources;
 use crate::reporter::{Moment, RunReporter, RunSummary};
@@ -88,6 +90,12 @@ pub fn train(
 ) -> BoxFuture<'_, Result<RunEnd, RunFailure>> {
     Box::pin(async move {
         config.share_workers();
+        if let Some(agent) = &config.agent {
+            (agent.check_program())
+                .map_err(ConfigurationError::in_table("agent", |e: &InvalidAgent| {
+                    e.key
+                }))?;
+        }
         let path = config.output.clone();
         if matches!(options.start, RunStart::Resume { .. }) && !config_path(&path).exists() {
             return Err(RunError::NoRun { path }.into());
@@ -129,6 +137,9 @@ pub fn train(
             }
             None => weights::first(&parts, &run, &choice.device)?,
         };
+        let progress =
+            (checkpoint.as_ref()).map_or(Progress::Start, |known| Progress::from(&known.state));
+        parts.own_weights.advance(&path, progress, Some(&model))?;
         reporter.assembled(&summary(&parts, &model, checkpoint.as_ref()));
 
         parts.label_users(&mut run);

@@ -6,11 +6,13 @@
 //! | the handler of requests | this one |
 //! | definitions and answers in the protocol's form | `convert` |
 //! | sessions of environments, as tools | `environments` |
+//! | integers that would be rounded | `integers` |
 //! | HTTP | `http` |
 
 mod convert;
 mod environments;
 pub(crate) mod http;
+mod integers;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,9 +20,9 @@ use std::time::{Duration, Instant};
 use rlf_dialogue::tool::{CallOutcome, ToolCall};
 use rlf_plugins::turn::TurnContext;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, Implementation,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities,
-    ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult,
+    ErrorData, Implementation, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -151,6 +153,7 @@ where
     for (name, why) in &service.exposure.withheld {
         withheld(name, why);
     }
+    let read = integers::exact(read, MAX_MESSAGE_BYTES);
     let streams = AsyncRwTransport::new_server(read, write).with_max_line_length(MAX_MESSAGE_BYTES);
     let served = async {
         match serve_server(Handler::new(Arc::clone(&service)), streams).await {
@@ -184,6 +187,14 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         Ok(ListToolsResult::with_all_items(self.tools()))
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(integers::answer_custom(request))
     }
 
     async fn call_tool(

@@ -12,6 +12,7 @@
 //! RUN/checkpoints/         <phase>-<step>/, and `latest`
 //! RUN/reference/           the weights that RL began with, if a KL term needs them
 //! RUN/base/                the frozen weights, if adapters are trained beside weights made from the seed
+//! RUN/frozen/              <moment>/: weights of the run that plugins ask, if a model names them
 //! ```
 //!
 //! The crate that makes a run from a configuration adds files of its own.
@@ -20,6 +21,7 @@ mod append_file;
 mod checkpoint;
 mod digests;
 mod error;
+mod frozen;
 mod identity;
 mod json_file;
 mod layout;
@@ -45,6 +47,7 @@ pub(crate) use checkpoint::OPTIMIZER;
 pub use checkpoint::{BestValidation, Checkpoint, TrainerState, Validations};
 pub use digests::file_digest;
 pub use error::RunError;
+pub use frozen::{FrozenMoment, FrozenWeights};
 pub use identity::{RunSpec, TaskFile, content_changes};
 pub use layout::{
     assets_path, base_path, config_path, is_run, machine_path, metrics_path, plugins_path,

@@ -1,6 +1,6 @@
 //! The files of a run on disk are whole, and a run continues where it stopped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -10,7 +10,8 @@ use rlf_train::config::CheckpointConfig;
 use rlf_train::metrics::MetricsLine;
 use rlf_train::phase::Phase;
 use rlf_train::run::{
-    Checkpoint, Machine, RunDirectory, RunError, RunSpec, TaskFile, TrainerState, content_changes,
+    Checkpoint, FrozenMoment, FrozenWeights, Machine, RunDirectory, RunError, RunSpec, TaskFile,
+    TrainerState, content_changes,
 };
 
 fn spec() -> RunSpec {
@@ -483,4 +484,35 @@ fn a_damaged_checkpoint_or_log_is_refused_by_name() {
         error.to_string().contains("resume from the one before"),
         "{error}"
     );
+}
+
+#[test]
+fn frozen_weights_are_found_as_they_were_written_or_as_a_checkpoint_of_their_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
+    let frozen = FrozenWeights::of(folder.path());
+    assert_eq!(frozen.find(FrozenMoment::Start).unwrap(), None);
+    let start = frozen.keep(FrozenMoment::Start, save).unwrap();
+    assert_eq!(start, folder.path().join("frozen/start"));
+    assert!(start.join("tokenizer.json").is_file());
+    assert_eq!(
+        frozen.find(FrozenMoment::Start).unwrap(),
+        Some(start.clone())
+    );
+
+    // RL begins with the weights with which SFT ends.
+    let sft = checkpoint(&mut run, Phase::Sft, 3, true).path;
+    let rl = checkpoint(&mut run, Phase::Rl, 2, false).path;
+    for (steps, found) in [(0, Some(sft)), (1, None), (2, Some(rl))] {
+        assert_eq!(frozen.find(FrozenMoment::Rl(steps)).unwrap(), found);
+    }
+    let begun = frozen.keep(FrozenMoment::Rl(0), save).unwrap();
+    assert_eq!(frozen.find(FrozenMoment::Rl(0)).unwrap(), Some(begun));
+
+    fs::write(start.join("model.safetensors"), b"other").unwrap();
+    let error = frozen.find(FrozenMoment::Start).unwrap_err().to_string();
+    assert!(error.contains("is not as it was written"), "{error}");
+    let needed = BTreeSet::from([FrozenMoment::Rl(0)]);
+    frozen.forget_except(&needed).unwrap();
+    assert_eq!(names(&folder.path().join("frozen")), ["rl-000000"]);
 }

@@ -110,23 +110,10 @@ refusals.append(mcp("tools/call", name=name))
 note(" | ".join(refusal["error"]["message"] for refusal in refusals))
 "#;
 
-/// A plugin that does what our own loop does.
-const PLUGIN_LOOP: &str = r#"
-import json
-import rlf
-
-@rlf.tool
-def lead(id: str, source: str, messages: list, tools: list) -> None:
-    """Leads a trajectory."""
-    while True:
-        said = rlf.chat({"messages": messages, "tools": tools})
-        made = said.get("tool_calls", [])
-        if not made:
-            return
-        calls = [(one["function"]["name"], json.loads(one["function"]["arguments"])) for one in made]
-        results = zip(made, rlf.call_tools(calls))
-        messages += [said, *({"role": "tool", "tool_call_id": one["id"], "content": done.text} for one, done in results)]
-"#;
+/// A plugin that does what our own loop does: the one that `plugin new` makes.
+fn plugin_loop() -> String {
+    include_str!("../../../host/cli/templates/python/agent.py").replace("NAME", "lead")
+}
 
 /// A plugin that ends in another way in each trajectory of a group.
 const PLUGIN_ENDS: &str = r#"
@@ -253,7 +240,7 @@ fn a_plugin_that_leads_trajectories_trains_as_our_own_loop_to_the_last_bit() {
     let own = Experiment::calling();
     let own_run = own.train("run", &[]);
     let tools = "['lookup', 'calculate']";
-    let led = led_by_plugin(Experiment::calling(), PLUGIN_LOOP, tools);
+    let led = led_by_plugin(Experiment::calling(), &plugin_loop(), tools);
     let led_run = led.train("run", &[]);
     assert_eq!(numbers(&own_run), numbers(&led_run));
     assert!(own_run.weights() == led_run.weights());
@@ -314,9 +301,8 @@ fn a_plugin_that_cannot_lead_is_refused_before_training() {
         "agent.plugin = 'calculator'\nmodels.policy.replay = 'x'",
         &["models.policy", "another name"],
     );
-    let two = format!(
-        "{PLUGIN_LOOP}\n@rlf.tool\ndef other() -> str:\n    'Another tool.'\n    return 'x'\n"
-    );
+    let two =
+        plugin_loop() + "\n@rlf.tool\ndef other() -> str:\n    'Another tool.'\n    return 'x'\n";
     let experiment = led_by_plugin(Experiment::tiny(), &two, "['lookup']");
     let ended = experiment.try_train("run", &[]);
     ended.refused_with(&["agent.plugin", "has 2 tools (lead, other)"]);
@@ -495,7 +481,10 @@ fn an_agent_that_cannot_work_is_refused_before_training() {
         "agent.listen",
     );
     refused("agent.listen = '0.0.0.0:8700'", "agent.token_env");
-    refused("agent.command = ['no-such-program']", "no-such-program");
+    refused(
+        "agent.command = ['no-such-program']",
+        "agent.command: no folder of PATH has a program `no-such-program`",
+    );
 }
 
 #[test]

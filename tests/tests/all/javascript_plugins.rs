@@ -241,6 +241,8 @@ fn a_new_plugin_in_javascript_runs_as_it_is_and_so_do_its_tests() {
     make("words", "tool").succeeded();
     make("right", "reward").succeeded();
     plugins.check_new_plugins();
+    make("leads", "agent").succeeded();
+    plugins.check_new_agent("leads");
     make("shelf", "environment").refused_with(&["an environment is written in Python or in Rust"]);
     make("a-b", "tool").refused_with(&["cannot name a function: write \"a_b\""]);
     if Command::new("node").arg("--version").output().is_err() {
@@ -250,7 +252,7 @@ fn a_new_plugin_in_javascript_runs_as_it_is_and_so_do_its_tests() {
         );
         return;
     }
-    for name in ["words", "right"] {
+    for name in ["words", "right", "leads"] {
         let folder = plugins.path().join(name);
         // What `npm install` would do.
         fs::create_dir(folder.join("node_modules")).expect("can be made");

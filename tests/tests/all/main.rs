@@ -31,6 +31,7 @@ mod misbehaving_guests;
 mod model_gate;
 mod model_tools;
 mod openenv;
+mod own_weights;
 mod plugin_build;
 mod plugin_commands;
 mod preparing;

@@ -315,6 +315,7 @@ fn new_plugins_in_rust_pass_their_tests_and_run_once_they_are_built() {
         ("words", "tool"),
         ("right", "reward"),
         ("count", "environment"),
+        ("leads", "agent"),
     ] {
         let own = ["plugin", "new", name, "--lang", "rust", "--kind", kind];
         let place = ["--in", plugins.name(), "--sdk", text(&sdk)];
@@ -325,12 +326,15 @@ fn new_plugins_in_rust_pass_their_tests_and_run_once_they_are_built() {
         let built = plugins.plugin(&["build", text(&folder)]);
         assert_eq!(built.code(), Some(0), "{built:?}");
     }
-    let tested = Command::new("cargo")
-        .args(["test", "--release"])
-        .current_dir(plugins.path().join("words"))
-        .output()
-        .expect("cargo is there");
-    assert!(tested.status.success(), "{tested:?}");
+    for name in ["words", "leads"] {
+        let tested = Command::new("cargo")
+            .args(["test", "--release"])
+            .current_dir(plugins.path().join(name))
+            .output()
+            .expect("cargo is there");
+        assert!(tested.status.success(), "{tested:?}");
+    }
+    plugins.check_new_agent("lead");
     let arguments = json!({"text": "a red fox", "longest": 1});
     let counted = plugins.call("words", "count", &arguments, &[]);
     let expected = json!({"words": 3, "longest": ["fox"]});

@@ -1,5 +1,7 @@
 //! A Python file is a plugin: its functions are tools or rewards, run in the sandbox, with nothing to build.
 
+use std::process::Command;
+
 use rlf_tests::PluginFolder;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -324,6 +326,17 @@ fn a_new_plugin_in_python_runs_as_it_is() {
     );
     make("right", "reward").succeeded();
     plugins.check_new_plugins();
+    make("leads", "agent").succeeded();
+    plugins.check_new_agent("leads");
+    for name in ["words", "right", "leads"] {
+        let tested = Command::new("python3")
+            .args(["-m", "unittest"])
+            .env("PYTHONPATH", plugins.host.root().join("sdk/python"))
+            .current_dir(plugins.path().join(name))
+            .output()
+            .expect("python3 is there");
+        assert!(tested.status.success(), "{name}: {tested:?}");
+    }
     make("shelf", "environment").succeeded();
     let file = plugins.path().join("shelf/Shelf.py");
     plugins

@@ -173,3 +173,17 @@ fn what_is_installed_and_did_not_load_is_told_from_what_is_not_there() {
     let plugins = host.plugins().display().to_string();
     assert!(!failed.to_string().contains(&plugins), "{failed}");
 }
+
+#[test]
+fn plugins_that_nobody_named_and_that_lack_grants_are_one_warning() {
+    let host = Host::new();
+    let plugins = host.plugins().to_str().expect("a plain name");
+    // The client leaves before it says anything.
+    let ended = host.run_fed("", ["serve", "mcp", "--plugins", plugins]);
+    let warnings = ended.succeeded().stderr.lines();
+    let mut warnings = warnings.filter(|line| line.contains("for lack of grants or data"));
+    let warning = warnings.next().expect("there is one");
+    assert!(warning.contains("summarise"), "{warning}");
+    assert_eq!(warnings.next(), None);
+    assert!(!ended.stderr.contains("which nobody granted"), "{ended}");
+}

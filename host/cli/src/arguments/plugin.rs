@@ -212,4 +212,6 @@ pub(crate) enum NewKind {
     Reward,
     /// A state in which a model acts through tools
     Environment,
+    /// A loop that leads trajectories, in place of the program's own
+    Agent,
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, anyhow};
 use rlf_agents::{PolicyService, PolicyServiceError};
 use rlf_environments::environments::Environments;
 use rlf_plugins::follower::Follower;
+use rlf_plugins::problem::described;
 use rlf_plugins::registry::Registry;
 use rlf_run::SavedRun;
 use rlf_sandbox::Sandbox;
@@ -136,8 +137,9 @@ impl Loaded {
         let sources = sources(added);
         let sandbox = sources.sandbox(&operator.sandbox)?;
         let registry = sources.load(&operator.grants_by_name, &sandbox, &Progress::new());
-        for problem in registry.problems() {
-            warn(&problem.to_string());
+        let is_named = |plugin: &str| operator.grants_by_name.contains_key(plugin);
+        for line in described(registry.problems(), is_named) {
+            warn(&line);
         }
         let tools = operator
             .tools(&registry, &operator.tools, &config.allow)

@@ -107,6 +107,29 @@ fn what_is_wrong_with_a_call_has_a_name() {
 }
 
 #[test]
+fn an_integer_that_would_be_rounded_is_named_where_arguments_are_a_text() {
+    let detail = |arguments: &str| {
+        let call = json!({"name": "f", "arguments": arguments});
+        let text = format!("<tool_call>{call}</tool_call>");
+        let parsed = hermes(&text);
+        let (_, call) = parsed.attempts().next().unwrap();
+        call.clone().unwrap_err().detail
+    };
+    assert_eq!(
+        detail(r#"{"x": 18446744073709551616}"#),
+        "\"arguments\": the integer 18446744073709551616 has more than 64 bits and would be rounded (write it as a text) at \
+         line 1 column 7"
+    );
+    for other in [
+        r#"{"x": 1}"#,
+        "18446744073709551616",
+        r#"{"x": 18446744073709551616"#,
+    ] {
+        assert_eq!(detail(other), "\"arguments\" must be a JSON object");
+    }
+}
+
+#[test]
 fn one_malformed_call_does_not_hide_the_others() {
     let good = "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
     for bad in [

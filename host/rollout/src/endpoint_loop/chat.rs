@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use rlf_dialogue::message::{Message, Role};
 use rlf_endpoint::{ChatCall, ChatMessage, ChatRole, Completion};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The result of a call that the episode has not read, because the turn was cut before it.
 const NOT_READ: &str = "Error: the turn was too long, so this call was not made.";
@@ -119,6 +119,10 @@ pub(super) fn arguments(written: &str) -> Value {
 fn sendable(written: &str) -> String {
     match arguments(written) {
         object @ Value::Object(_) => object.to_string(),
+        // They have an integer that is too large to be read here.
+        Value::String(_) if serde_json::from_str::<Map<String, Value>>(written).is_ok() => {
+            written.to_owned()
+        }
         _ => json!({ "arguments": written }).to_string(),
     }
 }
@@ -191,6 +195,15 @@ mod tests {
         // Nothing is read twice.
         chat.read(&episode);
         assert_eq!(chat.messages().len(), 7);
+    }
+
+    #[test]
+    fn an_integer_that_would_be_rounded_is_sent_back_as_it_was_written() {
+        let written = r#"{"n": 18446744073709551616}"#;
+        let mut chat = Chat::default();
+        chat.say(turn("", &[call("x", written)]));
+        assert_eq!(chat.messages(), [said("", &[call("x", written)])]);
+        assert_eq!(arguments(written), written);
     }
 
     #[test]

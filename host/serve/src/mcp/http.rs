@@ -6,16 +6,15 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{Method, StatusCode};
 use http_body_util::Full;
-use rmcp::model::ErrorData;
 use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::answer::{Refusal, json};
 use crate::body::Body;
-use crate::mcp::Handler;
+use crate::mcp::{Handler, integers};
 use crate::service::Service;
 
 /// The path of MCP.
@@ -112,18 +111,15 @@ impl Mcp {
 
 /// The answer to a message with an integer of more than 64 bits, which the protocol's library would round.
 fn refused_integer(body: &[u8]) -> Option<Response> {
-    let error = rlf_json::check(body).err()?;
-    // The library says what is wrong with a body that is not JSON.
-    let message: Value = serde_json::from_slice(body).ok()?;
-    let error = ErrorData::invalid_params(error.to_string(), None);
-    Some(json(
-        &json!({"jsonrpc": "2.0", "id": message.get("id"), "error": error}),
-    ))
+    let (id, reason) = integers::refusal(body)?;
+    let error = integers::invalid(reason);
+    Some(json(&json!({"jsonrpc": "2.0", "id": id, "error": error})))
 }
 
 #[cfg(test)]
 mod tests {
     use http_body_util::BodyExt as _;
+    use serde_json::Value;
 
     use super::*;
 

@@ -329,9 +329,9 @@ fn is_name(folder: &str) -> bool {
     })
 }
 
-/// Puts the assets into a checkpoint's folder, as hard links if the file system allows: they never
+/// Puts the assets into the folder of some weights, as hard links if the file system allows: they never
 /// change.
-fn copy_assets(assets: &Path, folder: &Path) -> Result<(), RunError> {
+pub(super) fn copy_assets(assets: &Path, folder: &Path) -> Result<(), RunError> {
     let entries = fs::read_dir(assets).map_err(|e| RunError::io("list", assets, e))?;
     for entry in entries {
         let from = entry.map_err(|e| RunError::io("list", assets, e))?.path();

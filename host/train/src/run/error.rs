@@ -86,6 +86,15 @@ pub enum RunError {
         /// The file.
         path: PathBuf,
     },
+    /// Weights of the run that plugins ask are not the ones that were written.
+    #[error(
+        "{} is not as it was written: its content does not have the digest in BLAKE3SUMS beside it; put it back from a copy, \
+         because plugins ask these weights", path.display()
+    )]
+    ChangedFrozen {
+        /// The file.
+        path: PathBuf,
+    },
     /// A log is shorter than it was at the checkpoint.
     #[error(
         "{} has {found} bytes where the checkpoint knows of {expected}: it was cut or replaced since; \

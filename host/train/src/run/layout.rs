@@ -88,6 +88,11 @@ pub(super) fn reference_path(run: &Path) -> PathBuf {
     run.join("reference")
 }
 
+/// The folder of the weights of the run in `run` that plugins ask.
+pub(super) fn frozen_path(run: &Path) -> PathBuf {
+    run.join("frozen")
+}
+
 /// True if `path` holds the files that [`RunDirectory::create`](super::RunDirectory::create) writes,
 /// and so may be replaced as a run.
 pub fn is_run(path: &Path) -> bool {

@@ -148,7 +148,33 @@ fn files(lang: NewLanguage, kind: NewKind, name: &str) -> Vec<File> {
             ),
         ]
     };
+    let leading = |files: Vec<File>, manifest: Option<File>| -> Vec<File> {
+        let agent = file("agent.toml", include_str!("../../../templates/agent.toml"));
+        files.into_iter().chain(manifest).chain([agent]).collect()
+    };
+    let gates = file("plugin.toml", "gates = [\"model\", \"tools\"]\n");
     match (lang, kind) {
+        (NewLanguage::JavaScript, NewKind::Agent) => {
+            let files = javascript(
+                include_str!("../../../templates/javascript/agent.js"),
+                include_str!("../../../templates/javascript/agent.test.js"),
+            );
+            leading(files, Some(gates))
+        }
+        (NewLanguage::Python, NewKind::Agent) => {
+            let files = python(
+                include_str!("../../../templates/python/agent.py"),
+                include_str!("../../../templates/python/test_agent.py"),
+            );
+            leading(files, Some(gates))
+        }
+        (NewLanguage::Rust, NewKind::Agent) => {
+            let files = rust(
+                "kind = \"tool\"\ndescription = \"Leads trajectories.\"\ngates = [\"model\", \"tools\"]\n",
+                include_str!("../../../templates/rust/agent.rs"),
+            );
+            leading(files, None)
+        }
         (NewLanguage::JavaScript, NewKind::Reward) => javascript(
             include_str!("../../../templates/javascript/reward.js"),
             include_str!("../../../templates/javascript/reward.test.js"),
@@ -215,8 +241,11 @@ fn next(new: &NewPlugin, folder: &Path, name: &str) -> Vec<String> {
             ];
         }
         NewKind::Environment => format!("rlf-host env try {name} --plugins {plugins}"),
+        NewKind::Agent => format!(
+            "rlf-host plugin grant {name} --gate model --gate tools --config {folder}/agent.toml --plugins {plugins}"
+        ),
     };
-    match new.lang {
+    let mut commands = match new.lang {
         NewLanguage::Python | NewLanguage::JavaScript => vec![call],
         NewLanguage::Rust => vec![
             "rustup target add wasm32-wasip2        # once per machine".to_owned(),
@@ -224,7 +253,13 @@ fn next(new: &NewPlugin, folder: &Path, name: &str) -> Vec<String> {
             format!("rlf-host plugin build {folder}"),
             call,
         ],
+    };
+    if new.kind == NewKind::Agent {
+        commands.push(format!(
+            "rlf-host train CONFIG --plugins {plugins}        # a CONFIG with the tables of {folder}/agent.toml"
+        ));
     }
+    commands
 }
 
 /// The SDK in the clone that the program was built in: `target/release/rlf-host`.

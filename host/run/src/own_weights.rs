@@ -1,0 +1,256 @@
+//! The run's own weights as models: copies of the policy at moments that the configuration names.
+//!
+//! Which weights answer follows from the steps that are done, and from nothing else. So a run that is resumed, and an
+//! evaluation of one of its checkpoints, ask the same weights as a run that was never stopped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rlf_endpoint::{ChatMessage, Completion, Sampling};
+use rlf_models::{FrozenPolicyConfig, ModelConfig, RunMoment, Source, SourceError};
+use rlf_policy::Model;
+use rlf_sandbox::BoxFuture;
+use rlf_train::phase::Phase;
+use rlf_train::run::{Checkpoint, FrozenMoment, FrozenWeights, TrainerState, config_path};
+
+use crate::error::{ConfigurationError, RunFailure, SavedRunError};
+use crate::frozen_policy::FrozenPolicy;
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Progress {
+    /// No step is done.
+    Start,
+    /// SFT has done steps. True if it has done all of them.
+    Sft { is_over: bool },
+    /// RL has begun, and has done so many steps.
+    Rl { steps: u64 },
+}
+
+impl Progress {
+    /// The moment whose weights are those that the policy has now, if it is one that a model can name.
+    fn moment(self) -> Option<FrozenMoment> {
+        match self {
+            Self::Start => Some(FrozenMoment::Start),
+            Self::Sft { is_over } => is_over.then_some(FrozenMoment::Rl(0)),
+            Self::Rl { steps } => Some(FrozenMoment::Rl(steps)),
+        }
+    }
+}
+
+impl From<&TrainerState> for Progress {
+    fn from(state: &TrainerState) -> Self {
+        match state.phase {
+            Phase::Sft => Self::Sft {
+                is_over: state.finished,
+            },
+            Phase::Rl => Self::Rl { steps: state.step },
+        }
+    }
+}
+
+/// The moment whose weights a model has when the run has come so far.
+fn moment(config: &FrozenPolicyConfig, progress: Progress) -> FrozenMoment {
+    match (config.of_run, progress) {
+        (Some(RunMoment::Rl), Progress::Rl { steps }) => {
+            let since = steps.checked_rem(config.refresh_every);
+            FrozenMoment::Rl(since.map_or(0, |since| steps - since))
+        }
+        (Some(RunMoment::Rl), Progress::Sft { is_over: true }) => FrozenMoment::Rl(0),
+        _ => FrozenMoment::Start,
+    }
+}
+
+/// The models of a configuration that have weights of the run.
+pub(crate) struct OwnWeights {
+    workers: usize,
+    models: BTreeMap<String, Arc<OwnModel>>,
+}
+
+impl OwnWeights {
+    /// Those among `configs`. They decode with so many threads, and have no weights yet.
+    pub(crate) fn new(configs: &BTreeMap<String, ModelConfig>, workers: usize) -> Self {
+        let own = configs.iter().filter_map(|(name, config)| {
+            let config = config.policy.clone()?;
+            config.of_run?;
+            let current = RwLock::new(None);
+            Some((name.clone(), Arc::new(OwnModel { config, current })))
+        });
+        Self {
+            workers,
+            models: own.collect(),
+        }
+    }
+
+    /// The model with this name, if it has weights of the run.
+    pub(crate) fn source(&self, name: &str) -> Option<Arc<dyn Source>> {
+        let model = self.models.get(name)?;
+        Some(Arc::clone(model) as Arc<dyn Source>)
+    }
+
+    /// Gives each model the weights that it has when the run in the folder `run` has come so far. `policy` is the policy
+    /// in training, whose weights are kept on disk if a model names this moment. It is None outside of training.
+    pub(crate) fn advance(
+        &self,
+        run: &Path,
+        progress: Progress,
+        policy: Option<&Model>,
+    ) -> Result<(), RunFailure> {
+        let frozen = FrozenWeights::of(run);
+        let mut kept: Option<PathBuf> = None;
+        for (name, model) in &self.models {
+            let moment = moment(&model.config, progress);
+            if model.has(moment) {
+                continue;
+            }
+            let in_training = policy.filter(|_| progress.moment() == Some(moment));
+            let folder = if let Some(policy) = in_training {
+                if kept.is_none() {
+                    kept = Some(frozen.keep(moment, |folder| {
+                        // With adapters, `save` writes these alone.
+                        let merged = policy.lora().map(|_| policy.merged()).transpose()?;
+                        merged.as_ref().unwrap_or(policy).save(folder)?;
+                        Ok::<(), RunFailure>(())
+                    })?);
+                }
+                kept.clone()
+            } else {
+                frozen.find(moment)?
+            };
+            let folder = folder.ok_or_else(|| missing(name, moment, run))?;
+            let opened = FrozenPolicy::open(name, &folder, &model.config, self.workers)?;
+            model.set(moment, opened);
+        }
+        if kept.is_some() && matches!(progress, Progress::Rl { .. }) {
+            self.forget_others(&frozen, progress, run)?;
+        }
+        Ok(())
+    }
+
+    /// Gives each model the weights that it has at the newest checkpoint of the run in the folder `run`.
+    pub(crate) fn advance_to_newest(&self, run: Option<&Path>) -> Result<(), RunFailure> {
+        let Some(name) = self.models.keys().next() else {
+            return Ok(());
+        };
+        let Some(run) = run.filter(|run| config_path(run).exists()) else {
+            let place = run.map_or_else(String::new, |run| format!(" in {}", run.display()));
+            let key = format!("models.{name}.policy.of_run");
+            let problem = format!(
+                "{key} names weights of a run, and there is no run{place}; train first, or use a configuration whose \
+                 `output` is the folder of a run"
+            );
+            return Err(ConfigurationError::value(key, problem).into());
+        };
+        let newest = Checkpoint::latest(run)?;
+        let newest = newest.ok_or_else(|| SavedRunError::NoCheckpoint(run.to_owned()))?;
+        self.advance(run, Progress::from(&newest.state), None)
+    }
+
+    /// Removes weights that neither the run needs now nor one of its checkpoints.
+    fn forget_others(
+        &self,
+        frozen: &FrozenWeights,
+        progress: Progress,
+        run: &Path,
+    ) -> Result<(), RunFailure> {
+        let checkpoints = Checkpoint::all(run)?;
+        let places = checkpoints.iter().map(|one| Progress::from(&one.state));
+        let places: Vec<Progress> = places.chain([progress]).collect();
+        let mut needed = BTreeSet::new();
+        for model in self.models.values() {
+            needed.extend(places.iter().map(|place| moment(&model.config, *place)));
+        }
+        Ok(frozen.forget_except(&needed)?)
+    }
+}
+
+fn missing(name: &str, moment: FrozenMoment, run: &Path) -> ConfigurationError {
+    let key = format!("models.{name}.policy.of_run");
+    let problem = format!(
+        "{key}: {} has no weights `{moment}`, neither in `frozen` nor as a checkpoint; put them back from a copy, or begin a \
+         new run with this model",
+        run.display()
+    );
+    ConfigurationError::value(key, problem)
+}
+
+/// A model with weights of the run.
+struct OwnModel {
+    config: FrozenPolicyConfig,
+    /// The weights that answer now.
+    current: RwLock<Option<(FrozenMoment, Arc<FrozenPolicy>)>>,
+}
+
+impl OwnModel {
+    fn current(&self) -> Option<(FrozenMoment, Arc<FrozenPolicy>)> {
+        let current = self.current.read();
+        current.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn has(&self, moment: FrozenMoment) -> bool {
+        self.current().is_some_and(|(current, _)| current == moment)
+    }
+
+    fn set(&self, moment: FrozenMoment, policy: FrozenPolicy) {
+        let current = self.current.write();
+        *current.unwrap_or_else(PoisonError::into_inner) = Some((moment, Arc::new(policy)));
+    }
+}
+
+impl Source for OwnModel {
+    fn max_tokens(&self) -> u32 {
+        self.config.max_tokens
+    }
+
+    fn context_tokens(&self) -> u32 {
+        self.config.context
+    }
+
+    fn version(&self) -> Option<String> {
+        let (moment, _) = self.current()?;
+        (moment != FrozenMoment::Start).then(|| moment.to_string())
+    }
+
+    fn answer<'a>(
+        &'a self,
+        messages: &'a [ChatMessage],
+        sampling: Sampling,
+    ) -> BoxFuture<'a, Result<Completion, SourceError>> {
+        Box::pin(async move {
+            let Some((_, policy)) = self.current() else {
+                let what = "it has no weights, because no run is trained here".to_owned();
+                return Err(SourceError::Unavailable(what));
+            };
+            policy.answer(messages, sampling).await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use FrozenMoment::{Rl, Start};
+
+    #[test]
+    fn the_weights_of_a_model_follow_from_the_steps_that_are_done() {
+        let config = |text: &str| -> FrozenPolicyConfig { toml::from_str(text).unwrap() };
+        let start = config("of_run = \"start\"");
+        let rl = config("of_run = \"rl\"");
+        let refreshed = config("of_run = \"rl\"\nrefresh_every = 20");
+        let sft = |is_over| Progress::Sft { is_over };
+        let rl_step = |steps| Progress::Rl { steps };
+        for (progress, moments) in [
+            (Progress::Start, [Start, Start, Start]),
+            (sft(false), [Start, Start, Start]),
+            (sft(true), [Start, Rl(0), Rl(0)]),
+            (rl_step(0), [Start, Rl(0), Rl(0)]),
+            (rl_step(19), [Start, Rl(0), Rl(0)]),
+            (rl_step(20), [Start, Rl(0), Rl(20)]),
+            (rl_step(45), [Start, Rl(0), Rl(40)]),
+        ] {
+            let found = [&start, &rl, &refreshed].map(|config| moment(config, progress));
+            assert_eq!(found, moments, "{progress:?}");
+        }
+    }
+}
