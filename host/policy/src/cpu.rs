@@ -42,9 +42,10 @@ pub(crate) fn network<'a, G: Deref<Target = Storage>>(
         table: model.table(),
         eps: model.eps(),
     };
-    Network::new(model, backend, slice, |index, [k, n], columns| {
+    let matrix = |index: usize, [k, n]: [usize; 2], columns| -> Result<Weight<'a>> {
         Ok(Weight::new(slice(index)?, k, n).first_columns(columns))
-    })
+    };
+    Network::new(model.config(), model.vocabulary(), backend, slice, matrix)
 }
 
 /// A batch, and its sequences for attention.

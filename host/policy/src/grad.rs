@@ -95,7 +95,8 @@ pub struct Accumulated<M> {
     pub outputs: Vec<M>,
 }
 
-struct Part<M> {
+/// The result of one micro-batch.
+pub(crate) struct Part<M> {
     gradients: Vec<Tensor>,
     loss: f64,
     output: M,
@@ -162,50 +163,13 @@ impl Model {
         loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
     ) -> Result<Part<M>> {
         if self.fused() {
-            on_network!(self, |network| self
-                .network_pass(&network, batch, options, loss))
+            let parameters = (self.layout(), self.head_index());
+            on_network!(self, |network| network_pass(
+                &network, parameters, batch, options, loss
+            ))
         } else {
             self.plain_pass(batch, options, loss)
         }
-    }
-
-    fn network_pass<B: Backend, M>(
-        &self,
-        network: &Network<B>,
-        batch: &PackedBatch,
-        options: &PassOptions,
-        loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
-    ) -> Result<Part<M>> {
-        let (b, head, temperature) = (&network.backend, network.head, options.temperature);
-        let batch = network.batch(batch)?;
-        let tape = network.forward(&batch, options.checkpointing)?;
-        let rows = network.rows(&tape, &batch)?;
-        let (log_probs, entropy) = b.log_probs(&rows, head, &batch.places, temperature)?;
-        let leaves = Leaves::new(&log_probs, &entropy)?;
-        let (loss, output) = loss(&leaves.stats())?;
-        let (d_log_probs, d_entropy) = leaves.gradients(&loss)?;
-        let (d_rows, d_head) = b.log_probs_backward(
-            &rows,
-            head,
-            &batch.places,
-            temperature,
-            &d_log_probs,
-            d_entropy.as_ref(),
-        )?;
-        let lengths = self.layout().iter().map(Parameter::len);
-        let mut gradients = network.backward(tape, &batch, &d_rows, lengths)?;
-        b.add(&mut gradients[self.head_index()], &d_head)?;
-        let gradients = self
-            .layout()
-            .iter()
-            .zip(gradients)
-            .map(|(parameter, gradient)| b.tensor(gradient, &parameter.shape))
-            .collect::<candle_core::Result<_>>()?;
-        Ok(Part {
-            gradients,
-            loss: value(&loss)?,
-            output,
-        })
     }
 
     fn plain_pass<M>(
@@ -249,6 +213,46 @@ impl Model {
             output,
         })
     }
+}
+
+/// Forward and backward over one micro-batch. `parameters` are those of the network, and the index of the vocabulary
+/// head among them. [`crate::memory`] counts what this allocates.
+pub(crate) fn network_pass<B: Backend, M>(
+    network: &Network<B>,
+    (layout, head_index): (&[Parameter], usize),
+    batch: &PackedBatch,
+    options: &PassOptions,
+    loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
+) -> Result<Part<M>> {
+    let (b, head, temperature) = (&network.backend, network.head, options.temperature);
+    let batch = network.batch(batch)?;
+    let tape = network.forward(&batch, options.checkpointing)?;
+    let rows = network.rows(&tape, &batch)?;
+    let (log_probs, entropy) = b.log_probs(&rows, head, &batch.places, temperature)?;
+    let leaves = Leaves::new(&log_probs, &entropy)?;
+    let (loss, output) = loss(&leaves.stats())?;
+    let (d_log_probs, d_entropy) = leaves.gradients(&loss)?;
+    let (d_rows, d_head) = b.log_probs_backward(
+        &rows,
+        head,
+        &batch.places,
+        temperature,
+        &d_log_probs,
+        d_entropy.as_ref(),
+    )?;
+    let lengths = layout.iter().map(Parameter::len);
+    let mut gradients = network.backward(tape, &batch, &d_rows, lengths)?;
+    b.add(&mut gradients[head_index], &d_head)?;
+    let gradients = layout
+        .iter()
+        .zip(gradients)
+        .map(|(parameter, gradient)| b.tensor(gradient, &parameter.shape))
+        .collect::<candle_core::Result<_>>()?;
+    Ok(Part {
+        gradients,
+        loss: value(&loss)?,
+        output,
+    })
 }
 
 /// The leaves of the loss's own tape: the loss is differentiated down to them and no further.

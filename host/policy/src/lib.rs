@@ -24,6 +24,8 @@
 //! | decoding with a KV cache, and sampling | `decode`, `sample` |
 //! | weights on disk, in Hugging Face's format | `hugging_face`, `generation` |
 //! | processors, GPUs and their facts | `device` |
+//! | the memory and the operations of a policy, before anything is loaded | `memory`, `operations`; `blocks` on CUDA |
+//! | the shapes of published models | `shapes` |
 //! | a made-up batch, to measure speed | [`measure`] |
 //! | vector instructions; work shared by threads in a fixed order | `simd`, `in_order` |
 //! | errors | `error` |
@@ -67,6 +69,7 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod batch;
+mod blocks;
 mod config;
 mod cpu;
 #[cfg(feature = "cuda")]
@@ -81,14 +84,17 @@ mod in_order;
 #[cfg(test)]
 mod kernel_tests;
 pub mod measure;
+mod memory;
 mod model;
 mod on_network;
+mod operations;
 pub mod ops;
 mod optimizer;
 mod pass;
 mod plain_network;
 mod qwen3;
 mod sample;
+mod shapes;
 mod simd;
 mod tape;
 mod weights;
@@ -96,13 +102,19 @@ mod weights;
 pub use batch::{PackedBatch, Sequence, micro_batches};
 pub use config::Qwen3Config;
 pub use decode::{Decoder, Entry};
-pub use device::{CpuFacts, DeviceChoice, NoCuda, cpu_facts, cuda_status, open_device};
+pub use device::{
+    CpuFacts, DeviceChoice, DeviceFacts, NoCuda, Processor, cpu_facts, cuda_status, device_facts,
+    machine_memory, open_device,
+};
 pub use error::{InvalidSetting, PolicyError, Result};
 pub use generation::GenerationConfig;
 pub use grad::{Accumulated, Gradients};
 pub use hugging_face::{SaveOptions, StoredDtype};
+pub use memory::{PassMemory, PolicyMemory};
 pub use model::{Model, Operators, Precision};
+pub use operations::Operations;
 pub use optimizer::{AdamW, OptimizerConfig, Schedule, StepReport};
 pub use pass::{PassOptions, TokenStats};
 pub use rlf_random::{Key, Purpose};
 pub use sample::{Draw, DrawKey, Sampled, Sampler, SamplingParams};
+pub use shapes::PublishedShape;

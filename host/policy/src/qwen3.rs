@@ -14,8 +14,8 @@ use std::ops::Deref;
 use candle_core::{Layout, Result, Storage, Tensor};
 
 use crate::batch::PackedBatch;
-use crate::model::Model;
-use crate::weights::PER_LAYER;
+use crate::config::Qwen3Config;
+use crate::weights::{PER_LAYER, head_index};
 
 /// The operators of Qwen3 on one device.
 ///
@@ -231,15 +231,15 @@ struct Between<B: Backend> {
 }
 
 impl<B: Backend> Network<B> {
-    /// The network of a model. `gain` and `matrix` give a parameter by its index, a matrix with its `[in, out]`; the last
-    /// number of `matrix` limits its columns.
+    /// The network of a model, with logits of the first `vocabulary` ids. `gain` and `matrix` give a parameter by its
+    /// index, a matrix with its `[in, out]`; the last number of `matrix` limits its columns.
     pub(crate) fn new(
-        model: &Model,
+        config: &Qwen3Config,
+        vocabulary: usize,
         backend: B,
         gain: impl Fn(usize) -> Result<B::Gain>,
         matrix: impl Fn(usize, [usize; 2], usize) -> Result<B::Matrix>,
     ) -> Result<Self> {
-        let config = model.config();
         let widths = Widths {
             hidden: config.hidden_size,
             packed: config.qkv_width(),
@@ -247,7 +247,7 @@ impl<B: Backend> Network<B> {
             inner: config.intermediate_size,
         };
         let whole = |index, shape: [usize; 2]| matrix(index, shape, shape[1]);
-        let vocabulary = [widths.hidden, config.vocab_size];
+        let embedding = [widths.hidden, config.vocab_size];
         let layers = (0..config.num_hidden_layers)
             .map(|number| {
                 let first = 1 + PER_LAYER * number;
@@ -265,10 +265,10 @@ impl<B: Backend> Network<B> {
             .collect::<Result<_>>()?;
         Ok(Self {
             backend,
-            embedding: whole(0, vocabulary)?,
+            embedding: whole(0, embedding)?,
             layers,
             norm: gain(1 + PER_LAYER * config.num_hidden_layers)?,
-            head: matrix(model.head_index(), vocabulary, model.vocabulary())?,
+            head: matrix(head_index(config), embedding, vocabulary)?,
             widths,
             size: config.parameter_count(),
         })
