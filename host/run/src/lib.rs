@@ -15,6 +15,7 @@
 //! | continued SFT, as a control for RL | `control` |
 //! | evaluating a run, playing one of its tasks | `saved`: [`SavedRun`] |
 //! | measuring a model behind an endpoint | `measured`: [`MeasuredEndpoint`] |
+//! | the memory and the time that a run needs, before anything is loaded | [`plan`]: [`Plan`] |
 //! | the parts of a run and how they are made | `parts`: [`RunParts`] |
 //! | the tokenizer, the chat template and the ids that end a turn | `text` |
 //! | the source of tasks | [`tasks`]: files, or the questions about countries of the quickstart |
@@ -65,6 +66,7 @@ mod measured;
 mod models;
 mod observer;
 mod parts;
+pub mod plan;
 pub mod plugins;
 mod reporter;
 mod rollouts;
@@ -86,6 +88,7 @@ pub use interruption::Interruption;
 pub use measured::{MeasuredEndpoint, Measurement};
 pub use models::open_models;
 pub use parts::RunParts;
+pub use plan::{Plan, PlanOptions, PlannedMachine};
 pub use plugins::PluginSources;
 pub use reporter::{Moment, RunReporter, RunSummary, Silent};
 pub use saved::SavedRun;

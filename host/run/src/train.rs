@@ -22,6 +22,7 @@ use crate::folder::NewRunFolder;
 use crate::interruption::Interruption;
 use crate::observer::RunObserver;
 use crate::parts::RunParts;
+use crate::plan;
 use crate::plugins::PluginSources;
 use crate::reporter::{Moment, RunReporter, RunSummary};
 use crate::rollouts::PolicyRollouts;
@@ -111,6 +112,8 @@ pub fn train(
             }
         });
 
+        let vocabulary = parts.tokenizer.vocab_size();
+        plan::check(&parts.config, vocabulary, &choice.device, &*reporter)?;
         let spec = RunSpec {
             config_toml,
             plugins: parts.plugin_hashes(),

@@ -10,6 +10,7 @@ pub(crate) mod eval;
 pub(crate) mod forge;
 mod lines;
 pub(crate) mod mcp;
+pub(crate) mod plan;
 pub(crate) mod plugin;
 pub(crate) mod report;
 pub(crate) mod rollout;
