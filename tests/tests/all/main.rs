@@ -30,6 +30,7 @@ mod misbehaving_guests;
 mod model_gate;
 mod model_tools;
 mod openenv;
+mod plan;
 mod plugin_build;
 mod plugin_commands;
 mod preparing;
