@@ -20,7 +20,7 @@ pub fn run(project: &Project, words: &[String]) -> Result<()> {
     let mut steps = Steps::new();
     let sandbox = matches!(
         words.first().map(String::as_str),
-        Some("sandbox" | "soak" | "code" | "env")
+        Some("memory" | "sandbox" | "soak" | "code" | "env")
     );
     let needs: &[Need] = if sandbox {
         &[Need::Wasm, Need::Native]

@@ -35,6 +35,14 @@ pub(crate) enum Command {
         #[arg(long)]
         keep_activations: bool,
     },
+    /// Compare the memory that `rlf-host plan` says with what runs on the CPU take
+    Memory {
+        /// Only policies whose name contains this: 0.35M, 3.7M or 30M
+        #[arg(long, default_value = "")]
+        shape: String,
+        #[command(flatten)]
+        plugins: PluginDirectory,
+    },
     /// Compare tool calls in fresh sandboxes with an MCP server, subprocesses and a plain function
     Sandbox {
         /// Python interpreter with the package `mcp`, for the MCP server (default: no MCP server)

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | the command line | `arguments` |
 //! | speed of the policy; the cost of interrupting guests | `policy`, `interruption` |
+//! | the memory of a plan and of its run | `memory` |
 //! | speed of tool calls, programs and environment sessions | `sandbox`, `code`, `env` |
 //! | calls inside one instance, for comparison | `instance` |
 //! | very many calls | `soak` |
@@ -19,6 +20,7 @@ mod conformance;
 mod env;
 mod instance;
 mod interruption;
+mod memory;
 mod parity;
 mod policy;
 mod sandbox;
@@ -97,6 +99,10 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
                 report.compare(peers.unwrap_or_default());
                 println!("{report}");
             }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Memory { shape, plugins } => {
+            memory::run(&plugins.plugins, shape)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Sandbox {

@@ -16,7 +16,8 @@ use serde_json::json;
 use rlf_policy::measure::{decode_together, quickstart_shape};
 use rlf_policy::{
     AdamW, Decoder, Key, Model, Operators, OptimizerConfig, PackedBatch, PassOptions, Precision,
-    Purpose, Qwen3Config, Result, Sampler, SamplingParams, Sequence, cpu_facts, micro_batches,
+    PublishedShape, Purpose, Qwen3Config, Result, Sampler, SamplingParams, Sequence, cpu_facts,
+    micro_batches,
 };
 
 /// The sizes of a measurement.
@@ -91,38 +92,28 @@ impl Workload {
 
     /// The shapes of published Qwen3 models, with random weights, for a GPU.
     pub(crate) fn qwen3() -> Vec<Self> {
-        let shape = |name: &str, hidden, inner, layers, heads, precision| Self {
+        let shape = |name: &str, published: PublishedShape, precision| Self {
             name: format!("Qwen3-{name} shape"),
             config: Qwen3Config {
-                vocab_size: 151_936,
-                hidden_size: hidden,
-                intermediate_size: inner,
-                num_hidden_layers: layers,
-                num_attention_heads: heads,
-                num_key_value_heads: 8,
-                head_dim: 128,
                 max_position_embeddings: 4096,
-                rms_norm_eps: 1e-6,
-                rope_theta: 1e6,
-                tie_word_embeddings: true,
-                initializer_range: 0.02,
+                ..published.config()
             },
             precision,
             sequences: 16,
             length: 1024,
             micro_batch_tokens: 8192,
             // The intermediate results of smaller ones fit a GPU of 80 GB.
-            checkpointing: name == "4B",
+            checkpointing: published == PublishedShape::Qwen3_4B,
             decode_batches: vec![1, 64],
             prompt: 128,
             new_tokens: 64,
             time: Duration::from_secs(3),
         };
         vec![
-            shape("0.6B", 1024, 3072, 28, 16, Precision::F32),
-            shape("0.6B", 1024, 3072, 28, 16, Precision::Bf16),
-            shape("1.7B", 2048, 6144, 28, 16, Precision::Bf16),
-            shape("4B", 2560, 9728, 36, 32, Precision::Bf16),
+            shape("0.6B", PublishedShape::Qwen3_0_6B, Precision::F32),
+            shape("0.6B", PublishedShape::Qwen3_0_6B, Precision::Bf16),
+            shape("1.7B", PublishedShape::Qwen3_1_7B, Precision::Bf16),
+            shape("4B", PublishedShape::Qwen3_4B, Precision::Bf16),
         ]
     }
 }

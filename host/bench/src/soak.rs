@@ -17,6 +17,8 @@ use rlf_sandbox::{InUse, Limits};
 use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde_json::{Value, json};
 
+use crate::memory::process_memory;
+
 /// Tools that misbehave, with their share of every 1,000 calls. All other calls compute and behave.
 const MISDEEDS: &[(u64, &str)] = &[
     (2, "loop"),
@@ -208,7 +210,5 @@ fn resident_bytes() -> Option<u64> {
 
 /// Reads a line of this process's memory status from the kernel.
 pub(super) fn memory_bytes(line: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|found| found.strip_prefix(line))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+    process_memory("self", line)
 }

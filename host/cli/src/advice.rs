@@ -24,6 +24,7 @@ pub(crate) fn with_options(failure: impl Into<RunFailure>) -> anyhow::Error {
             ("", " (--run DIR)")
         }
         RunFailure::Plugins(PluginsError::NoDirectory(_)) => ("", " (--plugins DIR)"),
+        RunFailure::TooLarge { .. } => ("", " (`rlf-host plan CONFIG` shows more)"),
         RunFailure::Control(_) => ("--control: ", ""),
         RunFailure::Run(error) | RunFailure::Training(TrainError::Run(error)) => {
             ("", for_run(error))

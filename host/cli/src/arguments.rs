@@ -10,8 +10,10 @@ mod serve;
 
 use std::path::PathBuf;
 
-use clap::builder::RangedU64ValueParser;
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 use clap::{Args, Parser, Subcommand};
+use rlf_policy::PublishedShape;
+use rlf_run::PlannedMachine;
 
 pub(crate) use self::data::{Data, DataCommand, Import};
 pub(crate) use self::env::{Env, EnvCommand};
@@ -40,6 +42,11 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Train a policy from a configuration, or resume a run
     Train(Train),
+    /// Tell the memory and the time that a run needs, before anything is loaded
+    ///
+    /// Fails if the run does not fit, and says which keys to change and what each change saves. Memory is counted from the
+    /// shape of the policy and the sizes of the configuration. Times are rough estimates.
+    Plan(Plan),
     /// Train the variants of a configuration from the same seeds, and compare them in one table
     ///
     /// Each table `[ablate.NAME]` of the configuration is a variant: `set` lists settings, as `--set` takes them. Runs that
@@ -161,6 +168,32 @@ pub(crate) struct Train {
     /// After RL, train a control for comparison: continue SFT from where RL began, for as long as RL took
     #[arg(long)]
     pub(crate) control: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// Configuration file, or the name of one that ships with the program, such as quickstart
+    pub(crate) config: PathBuf,
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectory,
+    /// Plan for this GPU, which need not be here (default: the device of the configuration on this machine)
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(PlannedMachine::NAMES))]
+    pub(crate) machine: Option<String>,
+    /// Plan for a published shape instead of `model` of the configuration, so that no checkpoint is needed
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(PublishedShape::ALL.map(PublishedShape::name)))]
+    pub(crate) shape: Option<String>,
+    /// Tokens of a trajectory (default: `dialogue.context`, the most that one can have)
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(2..=1 << 24))]
+    pub(crate) tokens_per_trajectory: Option<usize>,
+    /// Device of this machine: cpu, cuda, cuda:N or auto (default: `device` of the configuration)
+    #[arg(long, conflicts_with = "machine")]
+    pub(crate) device: Option<String>,
+    /// Override one key of the configuration, such as engine.slots=32; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

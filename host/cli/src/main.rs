@@ -82,6 +82,7 @@ fn main() -> ExitCode {
     };
     let outcome = match arguments.command {
         Command::Train(options) => commands::train::run(&options),
+        Command::Plan(options) => commands::plan::run(&options),
         Command::Ablate(options) => commands::ablate::run(&options),
         Command::Eval(options) => commands::eval::run(&options),
         Command::Rollout(options) => commands::rollout::run(&options),

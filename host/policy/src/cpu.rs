@@ -6,6 +6,7 @@ use std::sync::Arc;
 use candle_core::{Device, Layout, Result, Storage, Tensor, bail};
 
 use crate::batch::PackedBatch;
+use crate::lora::Adapters;
 use crate::model::Model;
 use crate::ops::attention::{Attention, Heads, attention_into};
 use crate::ops::attention_backward::attention_backward_into;
@@ -42,9 +43,12 @@ pub(crate) fn network<'a, G: Deref<Target = Storage>>(
         table: model.table(),
         eps: model.eps(),
     };
-    Network::new(model, backend, slice, |index, [k, n], columns| {
+    let matrix = |index: usize, [k, n]: [usize; 2], columns| -> Result<Weight<'a>> {
         Ok(Weight::new(slice(index)?, k, n).first_columns(columns))
-    })
+    };
+    let adapters = model.adapters().map(Adapters::layout);
+    let config = model.config();
+    Network::new(config, model.vocabulary(), adapters, backend, slice, matrix)
 }
 
 /// A batch, and its sequences for attention.

@@ -123,12 +123,12 @@ impl Decoder {
         let heads = model.heads();
         let on_cpu = model.fused() && model.device().is_cpu();
         let cache = if on_cpu {
-            let per = layers * heads.key_value;
-            // Zeroed pages from the system: memory is used only as positions are filled.
+            let [keys, values] = heads.cache_lens(layers, context);
+            // The allocator may clear the pages, so all of it counts as used: `memory` does.
             let slot = || Slot {
                 len: 0,
-                keys: vec![0.0; per * heads.tiles_len(context)],
-                values: vec![0.0; per * context * heads.dim],
+                keys: vec![0.0; keys],
+                values: vec![0.0; values],
             };
             Cache::Fused((0..slots).map(|_| slot()).collect())
         } else {

@@ -5,6 +5,26 @@ use candle_core::Device;
 use crate::error::{PolicyError, Result};
 use crate::simd;
 
+/// The kind of device that a policy computes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Processor {
+    /// The CPU; micro-batches are shared by threads.
+    Cpu,
+    /// A CUDA device; one micro-batch at a time.
+    Cuda,
+}
+
+impl Processor {
+    /// The kind of a device. Devices that are neither are counted as CUDA: they have memory of their own.
+    pub fn of(device: &Device) -> Self {
+        if device.is_cpu() {
+            Self::Cpu
+        } else {
+            Self::Cuda
+        }
+    }
+}
+
 /// A device and the reason for choosing it, in words.
 #[derive(Debug, Clone)]
 pub struct DeviceChoice {
@@ -156,6 +176,49 @@ pub fn cpu_facts() -> CpuFacts {
     }
 }
 
+/// The name of a device and the size of its memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceFacts {
+    /// The model of the processor or of the GPU.
+    pub name: String,
+    /// Bytes of memory; for the CPU, that of the machine, or the limit of the container if it is lower. None if unknown.
+    pub memory: Option<u64>,
+}
+
+/// The facts about an open device.
+pub fn device_facts(device: &Device) -> DeviceFacts {
+    #[cfg(feature = "cuda")]
+    if let Device::Cuda(device) = device {
+        let stream = device.cuda_stream();
+        let context = stream.context();
+        return DeviceFacts {
+            name: context
+                .name()
+                .unwrap_or_else(|_| "a CUDA device".to_owned()),
+            memory: context.total_mem().ok().map(|bytes| bytes as u64),
+        };
+    }
+    // A build without CUDA has no other device.
+    _ = device;
+    DeviceFacts {
+        name: cpu_facts().name,
+        memory: machine_memory(),
+    }
+}
+
+/// Bytes of memory that this process may use; none if the system does not say.
+pub fn machine_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    // The limit of a container; `max` if it has none.
+    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max");
+    let limit: Option<u64> = limit.ok().and_then(|text| text.trim().parse().ok());
+    Some(limit.map_or(kib << 10, |limit| limit.min(kib << 10)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,6 +230,13 @@ mod tests {
             let message = open_device(name).unwrap_err().to_string();
             assert!(message.contains("\"auto\""), "{message}");
         }
+    }
+
+    #[test]
+    fn the_machine_has_a_processor_and_memory() {
+        let facts = device_facts(&Device::Cpu);
+        assert_eq!(facts.name, cpu_facts().name);
+        assert!(facts.memory > Some(64 << 20), "{facts:?}");
     }
 
     #[cfg(not(feature = "cuda"))]

@@ -13,6 +13,7 @@ use candle_core::{DType, Tensor, Var};
 use crate::batch::PackedBatch;
 use crate::error::{PolicyError, Result};
 use crate::in_order::run_in_order;
+use crate::lora::Adapters;
 use crate::model::Model;
 use crate::on_network::on_network;
 use crate::ops::with_numbers;
@@ -20,6 +21,7 @@ use crate::pass::{PassOptions, TokenStats};
 use crate::qwen3::{Backend, Network};
 use crate::tape::Trunk;
 use crate::value_head::ValueHead;
+use crate::weights::Parameter;
 
 /// A gradient for every trained parameter, in the order of [`Model::parameters`].
 #[derive(Debug)]
@@ -98,7 +100,8 @@ pub struct Accumulated<M> {
     pub outputs: Vec<M>,
 }
 
-struct Part<M> {
+/// The result of one micro-batch.
+pub(crate) struct Part<M> {
     gradients: Vec<Tensor>,
     /// Those of the value head; empty without one.
     value_head: Vec<Tensor>,
@@ -187,69 +190,18 @@ impl Model {
         loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
     ) -> Result<Part<M>> {
         if self.fused() {
-            on_network!(self, |network| self
-                .network_pass(&network, batch, options, value_head, loss))
+            let adapters = self.adapters();
+            let trained = TrainedParameters {
+                layout: self.layout(),
+                head: self.head_index(),
+                factors: adapters.map_or(&[], Adapters::factors),
+            };
+            on_network!(self, |network| network_pass(
+                &network, &trained, batch, options, value_head, loss
+            ))
         } else {
             self.plain_pass(batch, options, value_head, loss)
         }
-    }
-
-    fn network_pass<B: Backend, M>(
-        &self,
-        network: &Network<B>,
-        batch: &PackedBatch,
-        options: &PassOptions,
-        value_head: Option<&ValueHead>,
-        loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
-    ) -> Result<Part<M>> {
-        let (b, head, temperature) = (&network.backend, network.head, options.temperature);
-        let batch = network.batch(batch)?;
-        let tape = network.forward(&batch, options.checkpointing)?;
-        let rows = network.rows(&tape, &batch)?;
-        let (log_probs, entropy) = b.log_probs(&rows, head, &batch.places, temperature)?;
-        let valued = match value_head {
-            Some(value_head) => Some((b.rows_tensor(&rows, network.widths.hidden)?, value_head)),
-            None => None,
-        };
-        let leaves = Leaves::new(&log_probs, &entropy, valued)?;
-        let (loss, output) = loss(&leaves.stats()?)?;
-        let d = leaves.gradients(&loss)?;
-        let (mut d_rows, d_head) = b.log_probs_backward(
-            &rows,
-            head,
-            network.frozen,
-            &batch.places,
-            temperature,
-            &d.log_probs,
-            d.entropy.as_ref(),
-        )?;
-        if let Some(part) = &d.rows {
-            b.add_to_rows(&mut d_rows, part)?;
-        }
-        let mut gradients = network.backward(tape, &batch, &d_rows)?;
-        if let Some(d_head) = d_head {
-            b.add(&mut gradients[self.head_index()], &d_head)?;
-        }
-        let mut gradients = self
-            .layout()
-            .iter()
-            .zip(gradients)
-            .map(|(parameter, gradient)| b.tensor(gradient, &parameter.shape))
-            .collect::<candle_core::Result<Vec<_>>>()?;
-        if let Some(adapters) = self.adapters() {
-            // Products read parameters times their factors.
-            for (gradient, factor) in gradients.iter_mut().zip(adapters.factors()) {
-                if let Some(factor) = factor {
-                    *gradient = gradient.broadcast_mul(factor)?;
-                }
-            }
-        }
-        Ok(Part {
-            gradients,
-            value_head: d.value_head,
-            loss: value(&loss)?,
-            output,
-        })
     }
 
     fn plain_pass<M>(
@@ -308,6 +260,71 @@ fn added(sum: Option<Vec<Tensor>>, part: Vec<Tensor>) -> candle_core::Result<Vec
     let Some(sum) = sum else { return Ok(part) };
     let pairs = sum.iter().zip(&part);
     pairs.map(|(sum, gradient)| sum + gradient).collect()
+}
+
+/// The parameters that a pass gives gradients of.
+pub(crate) struct TrainedParameters<'a> {
+    /// Their names and shapes.
+    pub(crate) layout: &'a [Parameter],
+    /// The index of the vocabulary head among them, unless it is frozen.
+    pub(crate) head: usize,
+    /// The factors by which products read them; none for whole models.
+    pub(crate) factors: &'a [Option<Tensor>],
+}
+
+/// Forward and backward over one micro-batch. [`crate::memory`] counts what this allocates.
+pub(crate) fn network_pass<B: Backend, M>(
+    network: &Network<B>,
+    trained: &TrainedParameters<'_>,
+    batch: &PackedBatch,
+    options: &PassOptions,
+    value_head: Option<&ValueHead>,
+    loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
+) -> Result<Part<M>> {
+    let (b, head, temperature) = (&network.backend, network.head, options.temperature);
+    let batch = network.batch(batch)?;
+    let tape = network.forward(&batch, options.checkpointing)?;
+    let rows = network.rows(&tape, &batch)?;
+    let (log_probs, entropy) = b.log_probs(&rows, head, &batch.places, temperature)?;
+    let valued = match value_head {
+        Some(value_head) => Some((b.rows_tensor(&rows, network.widths.hidden)?, value_head)),
+        None => None,
+    };
+    let leaves = Leaves::new(&log_probs, &entropy, valued)?;
+    let (loss, output) = loss(&leaves.stats()?)?;
+    let d = leaves.gradients(&loss)?;
+    let (mut d_rows, d_head) = b.log_probs_backward(
+        &rows,
+        head,
+        network.frozen,
+        &batch.places,
+        temperature,
+        &d.log_probs,
+        d.entropy.as_ref(),
+    )?;
+    if let Some(part) = &d.rows {
+        b.add_to_rows(&mut d_rows, part)?;
+    }
+    let mut gradients = network.backward(tape, &batch, &d_rows)?;
+    if let Some(d_head) = d_head {
+        b.add(&mut gradients[trained.head], &d_head)?;
+    }
+    let mut gradients = (trained.layout.iter())
+        .zip(gradients)
+        .map(|(parameter, gradient)| b.tensor(gradient, &parameter.shape))
+        .collect::<candle_core::Result<Vec<_>>>()?;
+    // Products read adapters times their factors.
+    for (gradient, factor) in gradients.iter_mut().zip(trained.factors) {
+        if let Some(factor) = factor {
+            *gradient = gradient.broadcast_mul(factor)?;
+        }
+    }
+    Ok(Part {
+        gradients,
+        value_head: d.value_head,
+        loss: value(&loss)?,
+        output,
+    })
 }
 
 /// The leaves of the loss's own tape: the loss is differentiated down to them and no further.

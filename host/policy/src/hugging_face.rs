@@ -19,6 +19,11 @@ use crate::weights::{Parameter, Stored, parameters, variable};
 const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
+/// Copies of a file's tensors that exist while the file is written: their numbers, their bytes, and the whole file.
+pub(crate) const COPIES_TO_WRITE: u64 = 3;
+/// Default of [`SaveOptions::max_shard_bytes`].
+pub(crate) const MAX_SHARD_BYTES: u64 = 5_000_000_000;
+
 /// The type of the weights on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoredDtype {
@@ -42,7 +47,7 @@ impl Default for SaveOptions {
     fn default() -> Self {
         Self {
             dtype: StoredDtype::F32,
-            max_shard_bytes: 5_000_000_000,
+            max_shard_bytes: MAX_SHARD_BYTES,
         }
     }
 }

@@ -26,6 +26,8 @@
 //! | decoding with a KV cache, and sampling | `decode`, `sample` |
 //! | weights on disk, in Hugging Face's format | `hugging_face`, `generation` |
 //! | processors, GPUs and their facts | `device` |
+//! | the memory and the operations of a policy, before anything is loaded | `memory`, `operations`; `blocks` on CUDA |
+//! | the shapes of published models | `shapes` |
 //! | a made-up batch, to measure speed | [`measure`] |
 //! | vector instructions; work shared by threads in a fixed order | `simd`, `in_order` |
 //! | errors | `error` |
@@ -70,6 +72,7 @@
 
 mod adapter_files;
 mod batch;
+mod blocks;
 mod config;
 mod cpu;
 #[cfg(feature = "cuda")]
@@ -85,14 +88,17 @@ mod in_order;
 mod kernel_tests;
 mod lora;
 pub mod measure;
+mod memory;
 mod model;
 mod on_network;
+mod operations;
 pub mod ops;
 mod optimizer;
 mod pass;
 mod plain_network;
 mod qwen3;
 mod sample;
+mod shapes;
 mod simd;
 mod tape;
 mod value_head;
@@ -101,15 +107,21 @@ mod weights;
 pub use batch::{PackedBatch, Sequence, micro_batches};
 pub use config::Qwen3Config;
 pub use decode::{Decoder, Entry};
-pub use device::{CpuFacts, DeviceChoice, NoCuda, cpu_facts, cuda_status, open_device};
+pub use device::{
+    CpuFacts, DeviceChoice, DeviceFacts, NoCuda, Processor, cpu_facts, cuda_status, device_facts,
+    machine_memory, open_device,
+};
 pub use error::{InvalidSetting, PolicyError, Result};
 pub use generation::GenerationConfig;
 pub use grad::{Accumulated, Gradients};
 pub use hugging_face::{SaveOptions, StoredDtype};
 pub use lora::{LoraConfig, Projection};
+pub use memory::{PassMemory, PolicyMemory};
 pub use model::{Model, Operators, Precision};
+pub use operations::Operations;
 pub use optimizer::{AdamW, OptimizerConfig, Schedule, StepReport, Trainable};
 pub use pass::{PassOptions, TokenStats};
 pub use rlf_random::{Key, Purpose};
 pub use sample::{Draw, DrawKey, Sampled, Sampler, SamplingParams};
+pub use shapes::PublishedShape;
 pub use value_head::ValueHead;

@@ -157,11 +157,17 @@ pub(crate) struct Adapters {
     pub(crate) base: PathBuf,
     /// The digest of the frozen weights.
     pub(crate) digest: String,
+    layout: AdapterLayout,
+    variables: Vec<Var>,
+    factors: Vec<Option<Tensor>>,
+}
+
+/// The shapes and places of adapters, without their numbers.
+#[derive(Debug, Clone)]
+pub(crate) struct AdapterLayout {
     places: Vec<Place>,
     /// `A` and `B` of each place.
     parameters: Vec<Parameter>,
-    variables: Vec<Var>,
-    factors: Vec<Option<Tensor>>,
 }
 
 /// The adapter of one parameter of the model.
@@ -172,7 +178,39 @@ pub(crate) struct Place {
     /// Ranks of its projections together.
     pub(crate) rank: usize,
     /// Index of `A` among the adapters' parameters. `B` is the next one.
-    pub(crate) first: usize,
+    first: usize,
+    /// Index of `A` among the operands of products, where adapters follow the weights. `B` is the next one.
+    pub(crate) operand: usize,
+}
+
+impl AdapterLayout {
+    /// The adapters of a model with the parameters `base`.
+    pub(crate) fn new(config: &LoraConfig, base: &[Parameter]) -> Self {
+        let (mut places, mut parameters) = (Vec::new(), Vec::new());
+        for (index, parameter) in base.iter().enumerate() {
+            if let Some(pair) = pair(parameter, config) {
+                places.push(Place {
+                    base: index,
+                    rank: pair[0].shape[1],
+                    first: parameters.len(),
+                    operand: base.len() + parameters.len(),
+                });
+                parameters.extend(pair);
+            }
+        }
+        Self { places, parameters }
+    }
+
+    /// `A` and `B` of each adapter.
+    pub(crate) fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// The adapter of the model's parameter with this index.
+    pub(crate) fn of(&self, base: usize) -> Option<Place> {
+        let found = self.places.binary_search_by_key(&base, |place| place.base);
+        found.ok().map(|at| self.places[at])
+    }
 }
 
 impl Adapters {
@@ -184,17 +222,8 @@ impl Adapters {
         (folder, digest): (PathBuf, String),
         device: &Device,
     ) -> Result<Self> {
-        let (mut places, mut parameters) = (Vec::new(), Vec::new());
-        for (index, parameter) in base.iter().enumerate() {
-            if let Some(pair) = pair(parameter, config) {
-                places.push(Place {
-                    base: index,
-                    rank: pair[0].shape[1],
-                    first: parameters.len(),
-                });
-                parameters.extend(pair);
-            }
-        }
+        let layout = AdapterLayout::new(config, base);
+        let parameters = layout.parameters();
         let variables = parameters
             .iter()
             .map(|parameter| variable(parameter, parameter.initial(seed), device))
@@ -211,8 +240,7 @@ impl Adapters {
             config: config.clone(),
             base: folder,
             digest,
-            places,
-            parameters,
+            layout,
             variables,
             factors,
         })
@@ -231,8 +259,12 @@ impl Adapters {
         })
     }
 
+    pub(crate) fn layout(&self) -> &AdapterLayout {
+        &self.layout
+    }
+
     pub(crate) fn parameters(&self) -> &[Parameter] {
-        &self.parameters
+        self.layout.parameters()
     }
 
     pub(crate) fn variables(&self) -> &[Var] {
@@ -244,19 +276,13 @@ impl Adapters {
         &self.factors
     }
 
-    /// The adapter of the model's parameter with this index.
-    pub(crate) fn of(&self, base: usize) -> Option<Place> {
-        let found = self.places.binary_search_by_key(&base, |place| place.base);
-        found.ok().map(|at| self.places[at])
-    }
-
     /// The adapter of the model's parameter with this index, for the plain network.
     pub(crate) fn weights(
         &self,
         base: usize,
         view: impl Fn(&Var) -> Tensor,
     ) -> Option<AdapterWeights> {
-        let first = self.of(base)?.first;
+        let first = self.layout.of(base)?.first;
         let weight = |index: usize| FactoredWeight {
             w: view(&self.variables[index]),
             factor: self.factors[index].clone(),

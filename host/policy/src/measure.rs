@@ -1,9 +1,12 @@
-//! Decoding of a made-up batch, for programs that measure how fast a machine decodes.
+//! Decoding of a made-up batch and matrix products, for programs that measure or estimate how fast a machine is.
+
+use std::time::{Duration, Instant};
 
 use crate::config::Qwen3Config;
 use crate::decode::{Decoder, Entry};
 use crate::error::Result;
 use crate::model::Model;
+use crate::ops::linear::{Weight, linear_into};
 use crate::sample::{Draw, DrawKey, Sampler};
 
 /// The shape of the quickstart's policy.
@@ -67,4 +70,32 @@ pub fn decode_together(
         }
     }
     Ok(())
+}
+
+/// Rows, inputs and outputs of the product that [`product_rate`] computes. Its operands stay in the cache of a core.
+const PRODUCT: [usize; 3] = [128, 512, 256];
+
+/// Floating-point operations per second of matrix products on the CPU: `workers` threads compute some for `time`, each its
+/// own.
+pub fn product_rate(workers: usize, time: Duration) -> f64 {
+    let [rows, inputs, outputs] = PRODUCT;
+    let work = || {
+        let (x, w) = (vec![1.0; rows * inputs], vec![1.0; inputs * outputs]);
+        let mut out = vec![0.0; rows * outputs];
+        let (began, mut products) = (Instant::now(), 0_u64);
+        while began.elapsed() < time {
+            linear_into(&x, Weight::new(&w, inputs, outputs), &mut out, false);
+            products += 1;
+        }
+        products as f64 / began.elapsed().as_secs_f64()
+    };
+    let per_second: f64 = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers.max(1)).map(|_| scope.spawn(work)).collect();
+        // A thread that panicked computed nothing.
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or(0.0))
+            .sum()
+    });
+    per_second * 2.0 * PRODUCT.iter().product::<usize>() as f64
 }

@@ -319,12 +319,6 @@ impl Model {
         self.adapters.as_ref().map(|adapters| &adapters.config)
     }
 
-    /// The adapter of the model's parameter with this index: its rank, and the index of its first operand.
-    pub(crate) fn adapter(&self, parameter: usize) -> Option<(usize, usize)> {
-        let place = self.adapters.as_ref()?.of(parameter)?;
-        Some((place.rank, self.variables.len() + place.first))
-    }
-
     pub(crate) fn tracked(&self) -> &Weights {
         &self.tracked
     }

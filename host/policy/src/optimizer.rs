@@ -30,6 +30,9 @@ pub struct StepReport {
     pub clipped: bool,
 }
 
+/// Numbers of state for each number of a parameter: its first and second moment.
+pub(crate) const MOMENTS: usize = 2;
+
 /// The optimiser and its state.
 pub struct AdamW {
     config: OptimizerConfig,
@@ -44,7 +47,10 @@ impl AdamW {
         config.validate()?;
         let moments = model
             .parameters()
-            .map(|(_, variable)| Var::zeros((2, variable.elem_count()), DType::F32, model.device()))
+            .map(|(_, variable)| {
+                let shape = (MOMENTS, variable.elem_count());
+                Var::zeros(shape, DType::F32, model.device())
+            })
             .collect::<candle_core::Result<_>>()?;
         Ok(Self {
             config,

@@ -19,8 +19,9 @@ use candle_core::{Layout, Result, Storage, Tensor};
 
 use self::linear::{Adapter, Linear, Trained};
 use crate::batch::PackedBatch;
-use crate::model::Model;
-use crate::weights::PER_LAYER;
+use crate::config::Qwen3Config;
+use crate::lora::{AdapterLayout, Place};
+use crate::weights::{PER_LAYER, head_index};
 
 /// The operators of Qwen3 on one device.
 ///
@@ -259,15 +260,16 @@ struct Between<B: Backend> {
 }
 
 impl<B: Backend> Network<B> {
-    /// The network of a model. `gain` and `matrix` give an operand by its index, a matrix with its `[in, out]`; the last
-    /// number of `matrix` limits its columns.
+    /// The network of a model, with logits of the first `vocabulary` ids. With `adapters`, all else is frozen. `gain` and
+    /// `matrix` give an operand by its index, a matrix with its `[in, out]`; the last number of `matrix` limits its columns.
     pub(crate) fn new(
-        model: &Model,
+        config: &Qwen3Config,
+        vocabulary: usize,
+        adapters: Option<&AdapterLayout>,
         backend: B,
         gain: impl Fn(usize) -> Result<B::Gain>,
         matrix: impl Fn(usize, [usize; 2], usize) -> Result<B::Matrix>,
     ) -> Result<Self> {
-        let config = model.config();
         let widths = Widths {
             hidden: config.hidden_size,
             packed: config.qkv_width(),
@@ -276,21 +278,21 @@ impl<B: Backend> Network<B> {
             head: config.head_dim,
             vocabulary: config.vocab_size,
         };
-        let frozen = model.adapters().is_some();
+        let frozen = adapters.is_some();
         let whole = |index, shape: [usize; 2]| matrix(index, shape, shape[1]);
         let linear = |index, shape: [usize; 2]| -> Result<Linear<B>> {
-            let trained = match model.adapter(index) {
-                Some((rank, first)) => Trained::Adapter(Adapter {
+            let trained = match adapters.and_then(|adapters| adapters.of(index)) {
+                Some(Place { rank, operand, .. }) => Trained::Adapter(Adapter {
                     rank,
-                    down: whole(first, [shape[0], rank])?,
-                    up: whole(first + 1, [rank, shape[1]])?,
+                    down: whole(operand, [shape[0], rank])?,
+                    up: whole(operand + 1, [rank, shape[1]])?,
                 }),
                 None if frozen => Trained::Nothing,
                 None => Trained::Weight,
             };
             Ok(Linear::new(whole(index, shape)?, shape, trained))
         };
-        let vocabulary = [widths.hidden, widths.vocabulary];
+        let embedding = [widths.hidden, widths.vocabulary];
         let layers = (0..config.num_hidden_layers)
             .map(|number| {
                 let first = 1 + PER_LAYER * number;
@@ -308,10 +310,10 @@ impl<B: Backend> Network<B> {
             .collect::<Result<_>>()?;
         Ok(Self {
             backend,
-            embedding: whole(0, vocabulary)?,
+            embedding: whole(0, embedding)?,
             layers,
             norm: gain(1 + PER_LAYER * config.num_hidden_layers)?,
-            head: matrix(model.head_index(), vocabulary, model.vocabulary())?,
+            head: matrix(head_index(config), embedding, vocabulary)?,
             widths,
             size: config.parameter_count(),
             frozen,

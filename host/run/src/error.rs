@@ -79,6 +79,18 @@ pub enum RunFailure {
         /// The operating system's answer.
         source: io::Error,
     },
+    /// The device does not have the memory that the policy needs in any case.
+    #[error("the run needs at least {needed} GB on {device}, which has {memory} GB: {mend}")]
+    TooLarge {
+        /// Memory that the run needs, in GB (10^9 bytes).
+        needed: String,
+        /// Memory that the device has, in GB.
+        memory: String,
+        /// The device.
+        device: String,
+        /// The keys to change, and what each saves.
+        mend: String,
+    },
     /// A part of this program broke a promise.
     #[error("{0}; this is a bug, please report it")]
     Bug(String),

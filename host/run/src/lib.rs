@@ -16,6 +16,7 @@
 //! | evaluating a run, playing one of its tasks | `saved`: [`SavedRun`] |
 //! | the weights of a run's policy; the whole model of a run with adapters | `weights`, `merge`: [`merge()`](merge()) |
 //! | measuring a model behind an endpoint | `measured`: [`MeasuredEndpoint`] |
+//! | the memory and the time that a run needs, before anything is loaded | [`plan`]: [`Plan`] |
 //! | the parts of a run and how they are made | `parts`: [`RunParts`] |
 //! | the tokenizer, the chat template and the ids that end a turn | `text` |
 //! | the source of tasks | [`tasks`]: files, or the questions about countries of the quickstart |
@@ -70,6 +71,7 @@ mod models;
 mod observer;
 mod own_weights;
 mod parts;
+pub mod plan;
 pub mod plugins;
 mod reporter;
 mod rollouts;
@@ -93,6 +95,7 @@ pub use measured::{MeasuredEndpoint, Measurement};
 pub use merge::merge;
 pub use models::open_models;
 pub use parts::RunParts;
+pub use plan::{Plan, PlanOptions, PlannedMachine};
 pub use plugins::PluginSources;
 pub use reporter::{Moment, RunReporter, RunSummary, Silent};
 pub use saved::SavedRun;

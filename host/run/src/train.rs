@@ -24,6 +24,7 @@ use crate::interruption::Interruption;
 use crate::observer::RunObserver;
 use crate::own_weights::Progress;
 use crate::parts::RunParts;
+use crate::plan;
 use crate::plugins::PluginSources;
 use crate::reporter::{Moment, RunReporter, RunSummary};
 use crate::rollouts::PolicyRollouts;
@@ -120,6 +121,8 @@ pub fn train(
             }
         });
 
+        let vocabulary = parts.tokenizer.vocab_size();
+        plan::check(&parts.config, vocabulary, &choice.device, &*reporter)?;
         let spec = RunSpec {
             config_toml,
             plugins: parts.plugin_hashes(),

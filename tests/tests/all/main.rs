@@ -32,6 +32,7 @@ mod model_gate;
 mod model_tools;
 mod openenv;
 mod own_weights;
+mod plan;
 mod plugin_build;
 mod plugin_commands;
 mod preparing;

@@ -11,6 +11,7 @@ pub(crate) mod forge;
 mod lines;
 pub(crate) mod mcp;
 pub(crate) mod merge;
+pub(crate) mod plan;
 pub(crate) mod plugin;
 pub(crate) mod report;
 pub(crate) mod rollout;

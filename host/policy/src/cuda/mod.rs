@@ -27,6 +27,8 @@ pub(crate) use launch::Number;
 use launch::{At, Factor, Kernel, Product, WARP};
 
 use crate::batch::PackedBatch;
+use crate::blocks::{attention_blocks, chunks, logit_rows, padded};
+use crate::lora::Adapters;
 use crate::model::Model;
 use crate::ops::attention::Heads;
 use crate::ops::rotary::DeviceTable;
@@ -39,20 +41,10 @@ const ROW: (usize, usize) = (256, 1);
 const LONG_ROW: (usize, usize) = (1024, 1);
 /// Numbers that a thread takes at once where rows have a multiple of them: `PACK` in `kernels.cu`.
 const PACK: usize = 4;
-/// Sequences are padded to a multiple of this length, with which matrix products are faster and rows have whole packs.
-const PADDING: usize = 8;
 /// Blocks, at most, that share the rows of a sum.
 const SHARES: usize = 1024;
 /// Warps of a block whose warps take one head each.
 const HEADS: usize = 4;
-/// Attention scores that are computed at once: 512 MB.
-const SCORES: usize = 1 << 27;
-/// Query rows, at most, whose scores are computed at once. With more, products compute more scores of keys that come
-/// later, which nothing reads.
-const QUERY_ROWS: usize = 512;
-/// Logits that are computed at once: 1 GB.
-const LOGITS: usize = 1 << 28;
-
 /// A weight `[k, n]`, with rows `stride` numbers apart.
 pub(crate) struct Matrix<'a, T> {
     data: &'a CudaSlice<T>,
@@ -106,14 +98,17 @@ pub(crate) fn network<'a, T: Number, G: Deref<Target = Storage>>(
         number: PhantomData,
     };
     let gain = |index: usize| numbers::<f32>(&locked[index].0, locked[index].1);
-    Network::new(model, backend, gain, |index, [k, stride], n| {
+    let matrix = |index: usize, [k, stride]: [usize; 2], n| -> Result<Matrix<'a, T>> {
         Ok(Matrix {
             data: numbers::<T>(&locked[index].0, locked[index].1)?,
             k,
             n,
             stride,
         })
-    })
+    };
+    let adapters = model.adapters().map(Adapters::layout);
+    let config = model.config();
+    Network::new(config, model.vocabulary(), adapters, backend, gain, matrix)
 }
 
 /// The numbers of a contiguous tensor that begins its storage.
@@ -253,12 +248,7 @@ impl<T: Number> Cuda<'_, T> {
 
     /// The blocks of query rows whose scores are computed at once: first row and number of rows.
     fn blocks(&self, places: &Places) -> impl Iterator<Item = (usize, usize)> + use<T> {
-        let longest = places.longest;
-        let of_row = places.sequences * self.heads.query * longest;
-        let rows = (SCORES / of_row.max(1)).clamp(16, QUERY_ROWS) / PADDING * PADDING;
-        (0..longest)
-            .step_by(rows)
-            .map(move |first| (first, rows.min(longest - first)))
+        attention_blocks(places.sequences * self.heads.query, places.longest)
     }
 
     /// The scores of a block of query rows: q kᵀ / sqrt(dim), `[sequences * heads, rows, keys]`.
@@ -279,11 +269,6 @@ impl<T: Number> Cuda<'_, T> {
             block.all_rows(k).transposed(),
             block.square(out),
         )
-    }
-
-    /// Number of rows whose logits are computed at once.
-    fn logit_rows(&self, columns: usize) -> usize {
-        (LOGITS / columns).max(1)
     }
 }
 
@@ -341,7 +326,7 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
 
     fn places(&self, batch: &PackedBatch) -> Result<Places> {
         let spans = &batch.spans;
-        let longest = batch.longest().next_multiple_of(PADDING);
+        let longest = padded(batch.longest());
         let mut row_of = vec![u32::MAX; spans.len() * longest];
         let mut place_of = Vec::with_capacity(batch.tokens());
         for (sequence, span) in spans.iter().enumerate() {
@@ -783,7 +768,7 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
         let count = places.target_count;
         let log_prob = self.room::<f32>(count)?;
         let entropy = self.room::<f32>(count)?;
-        for (first, rows) in chunks(count, self.logit_rows(head.n)) {
+        for (first, rows) in chunks(count, logit_rows(head.n)) {
             let mut logits = self.room::<f32>(rows * head.n)?;
             self.product(At::new(x, first * head.k), rows, head, 0.0, &mut logits)?;
             Kernel::new(&self.device, "log_probs")
@@ -825,7 +810,7 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
         } else {
             Some(self.device.alloc_zeros::<f32>(head.k * head.stride)?)
         };
-        for (first, rows) in chunks(count, self.logit_rows(head.n)) {
+        for (first, rows) in chunks(count, logit_rows(head.n)) {
             let mut logits = self.room::<f32>(rows * head.n)?;
             self.product(At::new(x, first * head.k), rows, head, 0.0, &mut logits)?;
             let mut d = self.room::<T>(rows * head.n)?;
@@ -981,13 +966,6 @@ pub(crate) fn copy_within<T>(
     let stream = slice.stream().cu_stream();
     // SAFETY: both ranges are in the slice, and do not overlap.
     unsafe { memcpy_dtod_async(target, source, count * size_of::<T>(), stream) }.w()
-}
-
-/// Parts of `0..count` of at most `most`: the first of each, and their number.
-fn chunks(count: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..count)
-        .step_by(most)
-        .map(move |first| (first, most.min(count - first)))
 }
 
 /// The numbers of a contiguous f32 tensor. It must outlive their use.

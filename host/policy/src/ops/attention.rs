@@ -22,7 +22,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::attention_rows::{Rows, attend};
+use super::attention_rows::{ROWS, Rows, attend};
 use super::norm::{inverse_rms, sum_of_squares};
 use super::rotary::{RotaryTable, rotate};
 use crate::batch::Span;
@@ -61,6 +61,12 @@ impl Heads {
 
     pub(crate) fn scale(&self) -> f32 {
         1.0 / (self.dim as f32).sqrt()
+    }
+
+    /// Numbers that the keys and the values of a sequence of up to `context` tokens take in the CPU's cache, all layers.
+    pub(crate) fn cache_lens(&self, layers: usize, context: usize) -> [usize; 2] {
+        let heads = layers * self.key_value;
+        [heads * self.tiles_len(context), heads * context * self.dim]
     }
 
     /// Numbers that the keys of `positions` positions take as tiles.
@@ -184,6 +190,11 @@ pub(crate) struct Attention {
 thread_local! {
     /// Queries, key tiles and weights of one head, kept between calls.
     static SCRATCH: RefCell<(Vec<f32>, Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new(), Vec::new())) };
+}
+
+/// Numbers that [`attention_into`] needs besides its operands, for sequences of up to `longest` tokens.
+pub(crate) fn scratch_len(heads: &Heads, longest: usize) -> usize {
+    longest * heads.dim + heads.tiles_len(longest) + ROWS * longest.next_multiple_of(LANES)
 }
 
 /// Computes norms, rotary positions and causal attention on packed rows `x[tokens, queries | keys | values]`, with the

@@ -28,6 +28,14 @@ struct Scratch {
     d_weights: Vec<f32>,
 }
 
+/// Numbers that [`attention_backward_into`] needs besides its operands, for sequences of up to `longest` tokens.
+pub(crate) fn scratch_len(heads: &Heads, longest: usize) -> usize {
+    // Queries, keys and their gradients; keys as tiles; weights and their gradients.
+    4 * longest * heads.dim
+        + heads.tiles_len(longest)
+        + 2 * BLOCK.min(longest) * longest.next_multiple_of(LANES)
+}
+
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }

@@ -5,7 +5,7 @@
 use crate::simd::{self, Kernel, LANES, Lanes};
 
 /// Maximum number of query rows that are computed together.
-const ROWS: usize = 8;
+pub(super) const ROWS: usize = 8;
 
 /// Query rows of one head against keys and values of one sequence.
 #[derive(Clone, Copy)]

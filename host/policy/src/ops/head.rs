@@ -25,6 +25,12 @@ fn chunk_rows(vocabulary: usize) -> usize {
     (CHUNK / vocabulary).clamp(16, CHUNK_ROWS)
 }
 
+/// Numbers that [`Head`] needs at once: the logits of a chunk of rows, and one row of exponentials.
+pub(crate) fn scratch_lens(vocabulary: usize, targets: usize) -> [usize; 2] {
+    let rows = chunk_rows(vocabulary).min(targets);
+    [rows * vocabulary, vocabulary]
+}
+
 struct Exponentials<'a> {
     /// In: logits. Out: logits times the inverse temperature, minus the largest of them.
     logits: &'a mut [f32],
@@ -245,8 +251,8 @@ impl Head<'_> {
         let (hidden, vocabulary) = (self.w.k, self.w.n);
         assert_eq!(x.len(), targets.len() * hidden);
         let at_once = chunk_rows(vocabulary);
-        let mut logits = vec![0.0; at_once.min(targets.len()) * vocabulary];
-        let mut exps = vec![0.0; vocabulary];
+        let [logits, exps] = scratch_lens(vocabulary, targets.len());
+        let (mut logits, mut exps) = (vec![0.0; logits], vec![0.0; exps]);
         for (x, targets) in x.chunks(at_once * hidden).zip(targets.chunks(at_once)) {
             each(
                 x,

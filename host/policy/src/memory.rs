@@ -1,0 +1,397 @@
+//! The memory that a policy takes, before anything is loaded.
+//!
+//! A pass is not described a second time here. It runs through [`crate::qwen3`] and [`crate::grad`] with a backend that
+//! allocates nothing and counts what the CPU or CUDA would allocate. So a plan changes with the code. Sizes of operators'
+//! scratch come from the functions that allocate it.
+//!
+//! Not counted: small buffers of operators (partial sums on CUDA, packed blocks of matrix products), and the memory that an
+//! allocator keeps.
+
+mod counting;
+
+use std::rc::Rc;
+
+use crate::batch::{PackedBatch, Sequence};
+use crate::config::Qwen3Config;
+use crate::device::Processor;
+use crate::error::Result;
+use crate::grad::{TrainedParameters, network_pass};
+use crate::hugging_face::{COPIES_TO_WRITE, MAX_SHARD_BYTES};
+use crate::lora::{AdapterLayout, LoraConfig};
+use crate::model::Precision;
+use crate::ops::attention::Heads;
+use crate::optimizer::MOMENTS;
+use crate::pass::PassOptions;
+use crate::qwen3::{Backend, Network};
+use crate::weights::{Parameter, head_index, parameters};
+use counting::{Counting, F32, Matrix, Meter};
+
+pub use counting::PassMemory;
+
+/// Bytes of a bf16.
+const BF16: u64 = 2;
+
+/// The bytes that a policy of one shape takes on one kind of device.
+#[derive(Debug, Clone)]
+pub struct PolicyMemory {
+    config: Qwen3Config,
+    processor: Processor,
+    precision: Precision,
+    layout: Vec<Parameter>,
+    adapters: Option<AdapterLayout>,
+}
+
+impl PolicyMemory {
+    /// The memory of a policy of this shape with fused operators, and with adapters if `lora` has settings of some. On the
+    /// CPU, the precision is f32.
+    pub fn new(
+        config: &Qwen3Config,
+        lora: Option<&LoraConfig>,
+        processor: Processor,
+        precision: Precision,
+    ) -> Self {
+        let layout = parameters(config);
+        Self {
+            adapters: lora.map(|lora| AdapterLayout::new(lora, &layout)),
+            config: config.clone(),
+            processor,
+            precision: match processor {
+                Processor::Cpu => Precision::F32,
+                Processor::Cuda => precision,
+            },
+            layout,
+        }
+    }
+
+    /// The weights in f32, adapters among them, and the table of rotary positions.
+    pub fn weights(&self) -> u64 {
+        let positions = self.config.max_position_embeddings * self.config.head_dim;
+        let frozen = self.adapters.as_ref().map_or(0, |_| bytes(&self.layout));
+        frozen + self.trained() + positions as u64 * F32
+    }
+
+    /// The copies that products read: of matrices in bf16, and of adapters in any precision, times their scale.
+    pub fn operands(&self) -> u64 {
+        let adapters = self.adapters.as_ref().map(AdapterLayout::parameters);
+        let adapters = adapters.unwrap_or_default();
+        let numbers = |matrices: &[Parameter]| -> u64 {
+            let matrices = matrices.iter().filter(|one| one.shape.len() > 1);
+            matrices.map(Parameter::len).sum::<usize>() as u64
+        };
+        match self.precision {
+            Precision::F32 => numbers(adapters) * F32,
+            Precision::Bf16 => (numbers(&self.layout) + numbers(adapters)) * BF16,
+        }
+    }
+
+    /// A copy of the policy as it is now, such as the reference policy of a KL term, which has operands of its own. With
+    /// adapters, it shares the frozen weights.
+    pub fn copy(&self) -> u64 {
+        let operands = match &self.adapters {
+            None => self.operands(),
+            Some(adapters) => match self.precision {
+                Precision::F32 => bytes(adapters.parameters()),
+                Precision::Bf16 => bytes(adapters.parameters()) / F32 * BF16,
+            },
+        };
+        self.trained() + operands
+    }
+
+    /// The optimiser's moments.
+    pub fn moments(&self) -> u64 {
+        MOMENTS as u64 * self.trained()
+    }
+
+    /// The cache of keys and values of a [`Decoder`](crate::Decoder).
+    pub fn cache(&self, slots: usize, context: usize) -> u64 {
+        let (heads, layers) = (self.heads(), self.config.num_hidden_layers);
+        match self.processor {
+            Processor::Cpu => {
+                let slot: usize = heads.cache_lens(layers, context).iter().sum();
+                (slots * slot) as u64 * F32
+            }
+            Processor::Cuda => {
+                let width = heads.key_value * heads.dim;
+                (2 * layers * slots * context * width) as u64 * self.row_bytes()
+            }
+        }
+    }
+
+    /// A step of decoding that reads `rows` tokens of at most `entries` sequences, without the cache.
+    pub fn decode_step(&self, rows: usize, entries: usize) -> Result<u64> {
+        let meter = Rc::new(Meter::default());
+        let network = self.network(&meter)?;
+        let ids = vec![0; rows];
+        let last = vec![0; entries.min(rows)];
+        let out_width = self.heads().out_width();
+        network.decode(&ids, &last, |_, _, _, _| {
+            if self.processor == Processor::Cuda {
+                // The queries, which the kernel reads beside the cache.
+                network.backend.rows(rows, out_width)?;
+            }
+            Ok(())
+        })?;
+        Ok(meter.peak().bytes())
+    }
+
+    /// One micro-batch of sequences with these lengths, forwards and backwards, at its peak. `targets` is the largest number
+    /// of trained tokens in a sequence.
+    pub fn pass(
+        &self,
+        lengths: &[usize],
+        targets: usize,
+        checkpointing: bool,
+    ) -> Result<PassMemory> {
+        let batch = made_up(lengths, targets)?;
+        let meter = Rc::new(Meter::default());
+        let network = self.network(&meter)?;
+        let options = PassOptions {
+            checkpointing,
+            ..PassOptions::default()
+        };
+        let trained = TrainedParameters {
+            layout: self.trained_layout(),
+            head: head_index(&self.config),
+            factors: &[],
+        };
+        network_pass(&network, &trained, &batch, &options, None, |stats| {
+            Ok((stats.log_probs.sum_all()?, ()))
+        })?;
+        Ok(meter.peak())
+    }
+
+    /// `count` micro-batches that each take `pass`, at their peak, and the sum of their gradients.
+    ///
+    /// While a result is added, the old sum, the result and the new sum exist. Results that wait for an earlier one are not
+    /// counted: micro-batches are about equally long.
+    pub fn accumulate(&self, pass: PassMemory, count: usize, workers: usize) -> PassMemory {
+        let at_once = match self.processor {
+            Processor::Cpu => workers.clamp(1, count.max(1)),
+            Processor::Cuda => 1,
+        };
+        let set = self.trained();
+        let with = |passes: usize, sets: u64| PassMemory {
+            gradients: passes as u64 * pass.gradients + sets * set,
+            activations: passes as u64 * pass.activations,
+        };
+        let computing = with(at_once, u64::from(count > at_once));
+        if count < 2 {
+            return computing;
+        }
+        let adding = with(at_once - 1, 3);
+        if adding.bytes() > computing.bytes() {
+            adding
+        } else {
+            computing
+        }
+    }
+
+    /// Log-probabilities of one micro-batch without gradients, as [`Self::pass`] is asked for.
+    pub fn log_probs(&self, lengths: &[usize], targets: usize) -> Result<u64> {
+        let batch = made_up(lengths, targets)?;
+        let meter = Rc::new(Meter::default());
+        let network = self.network(&meter)?;
+        let batch = network.batch(&batch)?;
+        let rows = network.rows_only(&batch)?;
+        let (b, head) = (&network.backend, network.head);
+        b.log_probs(&rows, head, &batch.places, 1.0)?;
+        Ok(meter.peak().bytes())
+    }
+
+    /// The copies that saving a checkpoint makes in the host's memory: of a file of weights, or of the optimiser's state.
+    pub fn saving(&self) -> u64 {
+        COPIES_TO_WRITE * self.trained().min(MAX_SHARD_BYTES).max(self.moments())
+    }
+
+    /// The parameters that are trained: those of adapters, or all.
+    fn trained_layout(&self) -> &[Parameter] {
+        let adapters = self.adapters.as_ref().map(AdapterLayout::parameters);
+        adapters.unwrap_or(&self.layout)
+    }
+
+    fn trained(&self) -> u64 {
+        bytes(self.trained_layout())
+    }
+
+    /// Bytes of a number that products read.
+    fn row_bytes(&self) -> u64 {
+        match self.precision {
+            Precision::F32 => F32,
+            Precision::Bf16 => BF16,
+        }
+    }
+
+    fn heads(&self) -> Heads {
+        Heads {
+            query: self.config.num_attention_heads,
+            key_value: self.config.num_key_value_heads,
+            dim: self.config.head_dim,
+            eps: self.config.rms_norm_eps as f32,
+        }
+    }
+
+    fn network(&self, meter: &Rc<Meter>) -> Result<Network<Counting>> {
+        let meter = meter.clone();
+        let backend = Counting::new(self.processor, self.row_bytes(), self.heads(), meter);
+        let vocabulary = self.config.vocab_size;
+        Ok(Network::new(
+            &self.config,
+            vocabulary,
+            self.adapters.as_ref(),
+            backend,
+            |_| Ok(()),
+            |_, [k, stride], n| Ok(Matrix { k, n, stride }),
+        )?)
+    }
+}
+
+/// The bytes of parameters in f32.
+fn bytes(parameters: &[Parameter]) -> u64 {
+    parameters.iter().map(Parameter::len).sum::<usize>() as u64 * F32
+}
+
+/// A batch of sequences with these lengths, of which the last tokens are trained, at most `targets` of each.
+fn made_up(lengths: &[usize], targets: usize) -> Result<PackedBatch> {
+    // A batch needs a token that another one predicts.
+    let sequences: Vec<(Vec<u32>, Vec<bool>)> = lengths
+        .iter()
+        .map(|length| {
+            let length = (*length).max(2);
+            let first = length - targets.clamp(1, length - 1);
+            let mask = (0..length).map(|position| position >= first).collect();
+            (vec![0; length], mask)
+        })
+        .collect();
+    let borrowed: Vec<Sequence<'_>> = sequences
+        .iter()
+        .map(|(ids, mask)| Sequence { ids, mask })
+        .collect();
+    PackedBatch::new(&borrowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::quickstart_shape;
+    use crate::shapes::PublishedShape;
+
+    fn quickstart(processor: Processor) -> PolicyMemory {
+        PolicyMemory::new(&quickstart_shape(), None, processor, Precision::F32)
+    }
+
+    #[test]
+    fn weights_moments_and_operands_are_those_of_a_published_model() {
+        let config = PublishedShape::Qwen3_0_6B.config();
+        let memory = PolicyMemory::new(&config, None, Processor::Cuda, Precision::Bf16);
+        // 596,049,920 numbers, as its model card says; 40,960 positions of 128 numbers.
+        assert_eq!(memory.weights(), 4 * (596_049_920 + 40_960 * 128));
+        assert_eq!(memory.moments(), 8 * 596_049_920);
+        // All but the norms: 28 layers with 2 x 1,024 and 2 x 128 numbers, and 1,024 at the end.
+        assert_eq!(memory.operands(), 2 * (596_049_920 - 28 * 2_304 - 1_024));
+        let on_cpu = PolicyMemory::new(&config, None, Processor::Cpu, Precision::Bf16);
+        assert_eq!(on_cpu.operands(), 0);
+    }
+
+    #[test]
+    fn adapters_have_gradients_and_moments_and_frozen_weights_have_none() {
+        let lora = LoraConfig::default();
+        let shape = quickstart_shape();
+        let memory = PolicyMemory::new(&shape, Some(&lora), Processor::Cpu, Precision::F32);
+        let whole = quickstart(Processor::Cpu);
+        // Rank 16 in three layers: A and B of queries, keys and values side by side, of the output, of gate and up, and of the
+        // output of the gated unit.
+        let numbers = 3 * (48 * (96 + 192) + 16 * (96 + 96) + 32 * (96 + 512) + 16 * (256 + 96));
+        assert_eq!(memory.moments(), 8 * numbers);
+        assert_eq!(memory.weights() - whole.weights(), 4 * numbers);
+        assert_eq!(memory.operands(), 4 * numbers);
+        assert_eq!(memory.copy(), 8 * numbers);
+        let pass = |memory: &PolicyMemory| memory.pass(&[128; 4], 100, false).unwrap();
+        assert!(pass(&memory).gradients < pass(&whole).gradients / 2);
+    }
+
+    #[test]
+    fn the_cache_holds_every_position_of_every_slot() {
+        let memory = quickstart(Processor::Cpu);
+        // Three layers, two heads of 24 numbers; 381 positions take 24 tiles of 16.
+        assert_eq!(memory.cache(7, 381), 7 * 3 * 2 * 24 * (384 + 381) * 4);
+        assert_eq!(
+            quickstart(Processor::Cuda).cache(7, 381),
+            7 * 3 * 2 * 24 * 2 * 381 * 4
+        );
+    }
+
+    #[test]
+    fn a_pass_on_the_cpu_is_at_its_peak_in_the_attention_of_the_last_layer() {
+        let (memory, lengths) = (quickstart(Processor::Cpu), [128; 16]);
+        let pass = memory.pass(&lengths, 100, false).unwrap();
+        let (tokens, targets) = (16 * 128, 16 * 100);
+        let (hidden, packed, mixed, inner, layers) = (96, 192, 96, 256, 3);
+        let streams = (layers + 1) * hidden; // Inputs of layers, and the gradient.
+        let kept = layers * (packed + mixed + hidden + 2 * inner);
+        let scratch = 2 * hidden + 2 * inner + 2 * inner + mixed + packed;
+        // Picked rows, their norms, and the gradients of both.
+        let rows = 4 * targets * hidden;
+        let attention = 4 * 128 * 24 + 128 * 24 + 2 * 64 * 128;
+        let numbers = tokens * (streams + kept + scratch) + rows + attention;
+        assert_eq!(pass.activations, 4 * numbers as u64);
+        let parameters = quickstart_shape().parameter_count() + 421 * hidden;
+        assert_eq!(pass.gradients, 4 * parameters as u64);
+    }
+
+    #[test]
+    fn checkpointing_keeps_the_inputs_of_layers_and_one_layers_results() {
+        let memory = quickstart(Processor::Cpu);
+        let bytes = |checkpointing| memory.pass(&[256; 8], 200, checkpointing).unwrap();
+        let (kept, again) = (bytes(false), bytes(true));
+        assert_eq!(kept.gradients, again.gradients);
+        let of_layer = 4 * 8 * 256 * (192 + 96 + 96 + 512);
+        assert_eq!(kept.activations - again.activations, 2 * of_layer);
+    }
+
+    #[test]
+    fn bf16_halves_what_products_read_and_nothing_else() {
+        let config = PublishedShape::Qwen3_0_6B.config();
+        let pass = |precision| {
+            let memory = PolicyMemory::new(&config, None, Processor::Cuda, precision);
+            memory.pass(&[1024; 8], 512, true).unwrap()
+        };
+        let (full, half) = (pass(Precision::F32), pass(Precision::Bf16));
+        assert_eq!(full.gradients, half.gradients);
+        assert!(half.activations < full.activations);
+        assert!(2 * half.activations > full.activations);
+    }
+
+    #[test]
+    fn gradients_are_counted_while_they_are_added() {
+        let pass = PassMemory {
+            gradients: 1_000,
+            activations: 10,
+        };
+        let memory = quickstart(Processor::Cpu);
+        let set = memory.trained();
+        let sum = |count, workers| memory.accumulate(pass, count, workers).gradients;
+        assert_eq!(sum(1, 4), 1_000);
+        // The old sum, a result and the new sum; other workers are in their passes.
+        assert_eq!(sum(2, 1), 3 * set);
+        assert_eq!(sum(8, 2), 1_000 + 3 * set);
+        let on_cuda = quickstart(Processor::Cuda);
+        assert_eq!(on_cuda.accumulate(pass, 8, 2).gradients, 3 * set);
+    }
+
+    #[test]
+    fn a_step_of_decoding_has_logits_for_every_sequence() {
+        let memory = quickstart(Processor::Cpu);
+        let one = memory.decode_step(512, 1).unwrap();
+        let all = memory.decode_step(512, 512).unwrap();
+        // Their normed rows, and 421 logits each.
+        assert_eq!(all - one, 511 * (96 + 421) * 4);
+    }
+
+    #[test]
+    fn log_probabilities_without_gradients_take_less_than_a_pass() {
+        let memory = quickstart(Processor::Cpu);
+        let without = memory.log_probs(&[128; 4], 100).unwrap();
+        let pass = memory.pass(&[128; 4], 100, true).unwrap();
+        assert!(without < pass.activations, "{without} of {pass:?}");
+    }
+}

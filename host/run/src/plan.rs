@@ -1,0 +1,292 @@
+//! A plan: the memory and the time that a run needs, before anything is loaded.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | the memory of each phase | `phases`, which asks [`rlf_policy::PolicyMemory`] |
+//! | the time of a step | `time`, which asks [`rlf_policy::Operations`] |
+//! | this machine, and GPUs by name | `machine` |
+//! | the lengths that are assumed | `lengths` |
+//! | changes that save memory | `changes` |
+
+mod changes;
+mod lengths;
+mod machine;
+mod phases;
+mod time;
+
+use std::fmt;
+use std::path::Path;
+
+use candle_core::Device;
+use rlf_dialogue::tokenizer::Tokenizer;
+use rlf_policy::{PolicyError, Processor, Qwen3Config};
+
+pub use lengths::Lengths;
+pub use machine::{PlannedMachine, Speed};
+pub use phases::{MemoryPart, PhaseMemory, RunMemory};
+pub use time::StepTimes;
+
+use crate::config::RunConfig;
+use crate::error::{ConfigurationError, RunFailure};
+use crate::reporter::RunReporter;
+
+/// Share of the memory by which an estimate may be wrong.
+const MARGIN: f64 = 0.1;
+
+/// Options of [`Plan::new`], in addition to the configuration.
+#[derive(Debug, Clone)]
+pub struct PlanOptions {
+    /// The machine.
+    pub machine: PlannedMachine,
+    /// The shape of the policy. Default: that of `[model]`.
+    pub shape: Option<Qwen3Config>,
+    /// Tokens of a trajectory. Default: as many as the configuration allows.
+    pub tokens_per_trajectory: Option<usize>,
+}
+
+/// What a run needs, and whether a machine has it.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The shape of the policy.
+    pub shape: Qwen3Config,
+    /// The machine.
+    pub machine: PlannedMachine,
+    /// The lengths that are assumed.
+    pub lengths: Lengths,
+    /// Memory of the device, and of the host.
+    pub memory: RunMemory,
+    /// Time of a step. None if the machine's speed is unknown.
+    pub times: Option<StepTimes>,
+    /// Changes that save memory, if it does not fit, in the order in which to make them.
+    pub suggestions: Vec<Suggestion>,
+    /// The peak with all these changes.
+    pub with_all: Option<u64>,
+}
+
+/// A change that saves memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suggestion {
+    /// The key.
+    pub key: &'static str,
+    /// Its new value, as TOML.
+    pub value: String,
+    /// Bytes that it saves at the peak, after the changes before it.
+    pub saves: u64,
+    /// True if the policy is then trained in another way, and not only on other numbers of rows at once.
+    pub changes_training: bool,
+}
+
+impl Suggestion {
+    /// True if this one comes first. Changes of what is trained come last.
+    fn beats(&self, other: &Self) -> bool {
+        let rank = |one: &Self| (!one.changes_training, one.saves);
+        self.saves > 0 && rank(self) > rank(other)
+    }
+}
+
+impl fmt::Display for Suggestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.key, self.value)
+    }
+}
+
+impl Plan {
+    /// Plans a run of `config`. Nothing is loaded but the shape of `model.checkpoint`, and `tokenizer.file` for a shape
+    /// without a `vocab_size`.
+    pub fn new(config: &RunConfig, options: &PlanOptions) -> Result<Self, RunFailure> {
+        let shape = match &options.shape {
+            Some(shape) => shape.clone(),
+            None => shape(config)?,
+        };
+        let machine = options.machine.clone();
+        let lengths = Lengths::new(config, options.tokens_per_trajectory);
+        let memory = RunMemory::new(config, &shape, machine.processor, lengths)?;
+        let times = (machine.speed).map(|speed| StepTimes::new(config, &shape, speed, lengths));
+        let mut plan = Self {
+            shape,
+            machine,
+            lengths,
+            memory,
+            times,
+            suggestions: Vec::new(),
+            with_all: None,
+        };
+        if plan.fits() == Some(false) {
+            plan.suggest(config)?;
+        }
+        Ok(plan)
+    }
+
+    /// True if the device's memory is enough. None if its size is unknown.
+    pub fn fits(&self) -> Option<bool> {
+        (self.machine.memory).map(|memory| self.memory.peak() <= memory)
+    }
+
+    /// Finds changes by planning again with each: the one that saves most, then the one that saves most after it, until the
+    /// run fits or nothing saves more.
+    fn suggest(&mut self, config: &RunConfig) -> Result<(), PolicyError> {
+        let limit = self.machine.memory.unwrap_or(u64::MAX);
+        let processor = self.machine.processor;
+        let mut peak = self.memory.peak();
+        let mut now = config.clone();
+        while peak > limit {
+            let mut best: Option<(Suggestion, RunConfig)> = None;
+            for change in changes::changes(&now, processor) {
+                for variant in change.variants {
+                    let memory = RunMemory::new(&variant, &self.shape, processor, self.lengths)?;
+                    let suggestion = Suggestion {
+                        key: change.key,
+                        value: (change.value)(&variant),
+                        saves: peak.saturating_sub(memory.peak()),
+                        changes_training: change.changes_training,
+                    };
+                    let suffices = memory.peak() <= limit;
+                    if best
+                        .as_ref()
+                        .map_or(suggestion.saves > 0, |(best, _)| suggestion.beats(best))
+                    {
+                        best = Some((suggestion, variant));
+                    }
+                    // A stronger variant is not needed.
+                    if suffices {
+                        break;
+                    }
+                }
+            }
+            let Some((suggestion, changed)) = best else {
+                break;
+            };
+            peak -= suggestion.saves;
+            now = changed;
+            let mut suggestions = self.suggestions.iter_mut();
+            let same = suggestions.find(|other| other.key == suggestion.key);
+            if let Some(earlier) = same {
+                earlier.value = suggestion.value;
+                earlier.saves += suggestion.saves;
+            } else {
+                self.suggestions.push(suggestion);
+            }
+        }
+        self.with_all = Some(peak);
+        Ok(())
+    }
+}
+
+/// Reads a configuration to plan it. Its tasks may be missing, and so may its model, if the plan gets a shape.
+pub fn configuration(
+    path: &Path,
+    settings: &[String],
+    has_shape: bool,
+) -> Result<RunConfig, ConfigurationError> {
+    let text = rlf_config::read(path)?;
+    let table: toml::Table = rlf_config::parse(&text, &path.display().to_string())?;
+    let has = |table_name: &str, keys: [&str; 2]| {
+        let found = table.get(table_name).and_then(toml::Value::as_table);
+        found.is_some_and(|found| keys.iter().any(|key| found.contains_key(*key)))
+    };
+    // Sizes depend neither on the tasks nor on the weights.
+    let mut all = Vec::new();
+    if !has("tasks", ["train", "facts"]) {
+        all.push("tasks.train=tasks.jsonl".to_owned());
+    }
+    if has_shape && !has("model", ["checkpoint", "init"]) {
+        all.push("model.checkpoint=checkpoint".to_owned());
+    }
+    all.extend_from_slice(settings);
+    RunConfig::load(path, &all)
+}
+
+/// The shape of the configured policy.
+fn shape(config: &RunConfig) -> Result<Qwen3Config, RunFailure> {
+    if let Some(checkpoint) = &config.model.checkpoint {
+        return Ok(Qwen3Config::load(checkpoint).map_err(|error| {
+            ConfigurationError::value("model.checkpoint", format!("model.checkpoint: {error}"))
+        })?);
+    }
+    let vocabulary = match (&config.tokenizer.train, &config.tokenizer.file) {
+        (Some(options), _) => options.vocab_size,
+        (None, Some(file)) => Tokenizer::load(file)?.vocab_size(),
+        (None, None) => 0,
+    };
+    let shape = config.shape(vocabulary)?;
+    Ok(shape.ok_or_else(|| {
+        ConfigurationError::value("model", "[model] has neither `checkpoint` nor `init`")
+    })?)
+}
+
+/// Refuses a run whose policy cannot fit on the device by a clear margin, and warns if it may not fit.
+pub(crate) fn check(
+    config: &RunConfig,
+    vocabulary: usize,
+    device: &Device,
+    reporter: &dyn RunReporter,
+) -> Result<(), RunFailure> {
+    // A shape that cannot be read is an error of loading, which says more.
+    let shape = match &config.model.checkpoint {
+        Some(checkpoint) => Qwen3Config::load(checkpoint).ok(),
+        None => config.shape(vocabulary)?,
+    };
+    let machine = PlannedMachine::without_speed(device);
+    let (Some(shape), Some(limit)) = (shape, machine.memory) else {
+        return Ok(());
+    };
+    let options = PlanOptions {
+        machine,
+        shape: Some(shape),
+        tokens_per_trajectory: None,
+    };
+    let plan = Plan::new(config, &options)?;
+    let (peak, least) = (plan.memory.peak(), plan.memory.least());
+    let device = plan.machine.name;
+    if least as f64 > limit as f64 * (1.0 + MARGIN) {
+        return Err(RunFailure::TooLarge {
+            needed: gigabytes(least),
+            memory: gigabytes(limit),
+            device,
+            mend: mend(&plan.suggestions),
+        });
+    }
+    if peak as f64 > limit as f64 * (1.0 - MARGIN) {
+        reporter.warn(&format!(
+            "the run may need up to {} GB on {device}, which has {} GB{}",
+            gigabytes(peak),
+            gigabytes(limit),
+            match &plan.suggestions[..] {
+                [] => String::new(),
+                suggestions => format!("; {}", mend(suggestions)),
+            }
+        ));
+    }
+    if let Some(host) = plan.memory.host
+        && let Some(memory) = rlf_policy::machine_memory()
+        && host as f64 > memory as f64 * (1.0 - MARGIN)
+    {
+        reporter.warn(&format!(
+            "saving a checkpoint may need up to {} GB of this machine's memory, which has {} GB",
+            gigabytes(host),
+            gigabytes(memory)
+        ));
+    }
+    Ok(())
+}
+
+/// Says which changes save most.
+fn mend(suggestions: &[Suggestion]) -> String {
+    let settings = suggestions.iter().take(3).map(|suggestion| {
+        let saves = gigabytes(suggestion.saves);
+        format!("`{suggestion}` saves {saves} GB")
+    });
+    let settings: Vec<String> = settings.collect();
+    if settings.is_empty() {
+        return "use a smaller model, or a device with more memory".to_owned();
+    }
+    settings.join(", ")
+}
+
+/// Bytes in GB (10^9 bytes), with one digit after the point.
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Changes of a configuration that save memory.
+
+use rlf_policy::{Precision, Processor};
+use rlf_train::config::{RlConfig, SftConfig};
+
+use crate::config::RunConfig;
+
+/// Changes of one key.
+pub(super) struct Change {
+    /// The key.
+    pub(super) key: &'static str,
+    /// True if the policy is then trained in another way.
+    pub(super) changes_training: bool,
+    /// Reads the key's value, as TOML.
+    pub(super) value: fn(&RunConfig) -> String,
+    /// The changed configurations. Each saves at least as much as the one before it.
+    pub(super) variants: Vec<RunConfig>,
+}
+
+/// Number of trajectories that decode together, at the least.
+const LEAST_SLOTS: usize = 8;
+/// Tokens of a micro-batch, at the least.
+const LEAST_TOKENS: usize = 512;
+
+/// All changes that could save memory on a device of this kind.
+pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
+    let mut all = Vec::new();
+    if processor == Processor::Cuda && config.precision == Precision::F32 {
+        all.push(Change {
+            key: "precision",
+            changes_training: false,
+            value: |_| "\"bf16\"".to_owned(),
+            variants: vec![changed(config, |config| config.precision = Precision::Bf16)],
+        });
+    }
+    all.push(Change {
+        key: "engine.slots",
+        changes_training: false,
+        value: |config| config.engine.slots.to_string(),
+        variants: halves(config.engine.slots, LEAST_SLOTS)
+            .map(|slots| changed(config, |config| config.engine.slots = slots))
+            .collect(),
+    });
+    if processor == Processor::Cpu {
+        all.push(Change {
+            key: "workers",
+            changes_training: false,
+            value: |config| config.workers().to_string(),
+            variants: halves(config.workers(), 1)
+                .map(|workers| changed(config, |config| config.workers = Some(workers)))
+                .collect(),
+        });
+    }
+    all.extend(sft(config));
+    all.extend(rl(config));
+    all
+}
+
+fn sft(config: &RunConfig) -> Vec<Change> {
+    let Some(sft) = &config.sft else {
+        return Vec::new();
+    };
+    let with = |apply: &dyn Fn(&mut SftConfig)| {
+        changed(config, |config| config.sft.iter_mut().for_each(apply))
+    };
+    vec![
+        Change {
+            key: "sft.activation_checkpointing",
+            changes_training: false,
+            value: |_| "true".to_owned(),
+            variants: vec![with(&|sft| sft.activation_checkpointing = true)],
+        },
+        Change {
+            key: "sft.micro_batch_tokens",
+            changes_training: false,
+            value: |config| {
+                let tokens = config.sft.as_ref().map(|sft| sft.micro_batch_tokens);
+                tokens.unwrap_or_default().to_string()
+            },
+            variants: halves(sft.micro_batch_tokens, LEAST_TOKENS)
+                .map(|tokens| with(&|sft| sft.micro_batch_tokens = tokens))
+                .collect(),
+        },
+    ]
+}
+
+fn rl(config: &RunConfig) -> Vec<Change> {
+    let Some(rl) = &config.rl else {
+        return Vec::new();
+    };
+    let with = |apply: &dyn Fn(&mut RlConfig)| {
+        changed(config, |config| config.rl.iter_mut().for_each(apply))
+    };
+    vec![
+        Change {
+            key: "rl.activation_checkpointing",
+            changes_training: false,
+            value: |_| "true".to_owned(),
+            variants: vec![with(&|rl| rl.activation_checkpointing = true)],
+        },
+        Change {
+            key: "rl.micro_batch_tokens",
+            changes_training: false,
+            value: |config| {
+                let tokens = config.rl.as_ref().map(|rl| rl.micro_batch_tokens);
+                tokens.unwrap_or_default().to_string()
+            },
+            variants: halves(rl.micro_batch_tokens, LEAST_TOKENS)
+                .map(|tokens| with(&|rl| rl.micro_batch_tokens = tokens))
+                .collect(),
+        },
+        Change {
+            key: "rl.kl_coefficient",
+            changes_training: true,
+            value: |_| "0.0".to_owned(),
+            variants: vec![with(&|rl| rl.kl_coefficient = 0.0)],
+        },
+    ]
+}
+
+/// A copy of a configuration with a change.
+fn changed(config: &RunConfig, apply: impl FnOnce(&mut RunConfig)) -> RunConfig {
+    let mut changed = config.clone();
+    apply(&mut changed);
+    changed
+}
+
+/// Half of `value`, half of that, and so on, down to `least`.
+fn halves(value: usize, least: usize) -> impl Iterator<Item = usize> {
+    let half = |value: &usize| Some(value / 2);
+    std::iter::successors(half(&value), half).take_while(move |value| *value >= least)
+}

@@ -1,0 +1,205 @@
+use std::path::PathBuf;
+
+use rlf_policy::PublishedShape;
+
+use super::*;
+
+fn shipped(name: &str) -> PathBuf {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.join("../../configs").join(format!("{name}.toml"))
+}
+
+fn config(name: &str, settings: &[&str]) -> RunConfig {
+    let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+    configuration(&shipped(name), &settings, true).unwrap()
+}
+
+fn on(config: &RunConfig, machine: &str, shape: PublishedShape) -> Plan {
+    let options = PlanOptions {
+        machine: PlannedMachine::named(machine).unwrap(),
+        shape: Some(shape.config()),
+        tokens_per_trajectory: None,
+    };
+    Plan::new(config, &options).unwrap()
+}
+
+/// A CPU with so much memory, whose speed is unknown.
+fn cpu(memory: u64) -> PlanOptions {
+    PlanOptions {
+        machine: PlannedMachine {
+            name: "a CPU".to_owned(),
+            processor: Processor::Cpu,
+            memory: Some(memory),
+            speed: None,
+        },
+        shape: None,
+        tokens_per_trajectory: None,
+    }
+}
+
+/// Peaks of resident memory (VmHWM) of `rlf-host train configs/quickstart.toml` with these settings and a few steps, on two
+/// cores. `rlf-bench memory` measures them again.
+#[test]
+fn a_plan_is_within_a_tenth_of_what_runs_on_the_cpu_took() {
+    let small = [
+        "model.init.num_attention_heads=8",
+        "model.init.num_key_value_heads=4",
+    ];
+    let medium = [
+        "model.init.vocab_size=2048",
+        "model.init.hidden_size=256",
+        "model.init.intermediate_size=768",
+        "model.init.num_hidden_layers=4",
+        "model.init.head_dim=32",
+    ];
+    let large = [
+        "model.init.vocab_size=8192",
+        "model.init.hidden_size=512",
+        "model.init.intermediate_size=1536",
+        "model.init.num_hidden_layers=8",
+        "model.init.head_dim=64",
+    ];
+    for (settings, measured) in [
+        (vec![], 668),
+        ([&small[..], &medium].concat(), 2_050),
+        ([&small[..], &large].concat(), 7_374),
+    ] {
+        let mut config = config("quickstart", &settings);
+        config.workers = Some(2);
+        let plan = Plan::new(&config, &cpu(1 << 40)).unwrap();
+        let ratio = plan.memory.peak() as f64 / (f64::from(measured) * f64::from(1 << 20));
+        assert!(
+            (0.9..1.1).contains(&ratio),
+            "{settings:?}: {ratio}, {plan:?}"
+        );
+    }
+}
+
+#[test]
+fn shipped_configurations_fit_the_gpus_that_they_name() {
+    let cuda = ["device=cuda", "precision=bf16"];
+    for (name, machine, shape) in [
+        ("hotpotqa-search", "h200", PublishedShape::Qwen3_4B),
+        ("hotpotqa-search", "h100", PublishedShape::Qwen3_1_7B),
+        ("mbpp-code", "h200", PublishedShape::Qwen3_4B),
+        ("mbpp-code", "h100", PublishedShape::Qwen3_1_7B),
+        ("tau-retail", "h200", PublishedShape::Qwen3_4B),
+        ("tau-retail", "h100", PublishedShape::Qwen3_1_7B),
+        ("ftrl", "h200", PublishedShape::Qwen3_4B),
+        ("ftrl", "h100", PublishedShape::Qwen3_1_7B),
+    ] {
+        let plan = on(&config(name, &cuda), machine, shape);
+        let peak = plan.memory.peak();
+        assert_eq!(
+            plan.fits(),
+            Some(true),
+            "{name} on {machine}: {peak}: {:?}",
+            plan.memory
+        );
+        assert!(plan.suggestions.is_empty());
+    }
+}
+
+#[test]
+fn configurations_for_two_cores_fit_eight_gigabytes() {
+    for name in ["quickstart", "environments", "forge", "tool-library"] {
+        let mut config = config(name, &[]);
+        config.workers = Some(2);
+        let plan = Plan::new(&config, &cpu(8 << 30)).unwrap();
+        assert_eq!(plan.fits(), Some(true), "{name}: {:?}", plan.memory);
+    }
+}
+
+#[test]
+fn what_does_not_fit_gets_changes_and_what_they_save_together() {
+    let settings = ["rl.activation_checkpointing=false"];
+    let plan = on(
+        &config("hotpotqa-search", &settings),
+        "h100",
+        PublishedShape::Qwen3_4B,
+    );
+    assert_eq!(plan.fits(), Some(false));
+    assert!(plan.suggestions.iter().all(|one| one.saves > 0));
+    let saved: u64 = plan.suggestions.iter().map(|one| one.saves).sum();
+    assert_eq!(plan.with_all, Some(plan.memory.peak() - saved));
+    let names: Vec<String> = plan.suggestions.iter().map(ToString::to_string).collect();
+    for name in ["precision = \"bf16\"", "rl.activation_checkpointing = true"] {
+        assert!(names.contains(&name.to_owned()), "{names:?}");
+    }
+    // The KL term is given up last.
+    assert_eq!(names.last().unwrap(), "rl.kl_coefficient = 0.0");
+    // They are settings, and the plan with all of them says the same.
+    let mut all: Vec<&str> = settings.to_vec();
+    all.extend(names.iter().map(String::as_str));
+    let together = on(
+        &config("hotpotqa-search", &all),
+        "h100",
+        PublishedShape::Qwen3_4B,
+    );
+    assert_eq!(Some(together.memory.peak()), plan.with_all);
+}
+
+#[test]
+fn the_mildest_change_that_suffices_is_suggested() {
+    let cuda = ["precision=bf16", "engine.slots=128"];
+    let plan = on(
+        &config("tau-retail", &cuda),
+        "h100",
+        PublishedShape::Qwen3_1_7B,
+    );
+    let [only] = &plan.suggestions[..] else {
+        panic!("{:?}", plan.suggestions);
+    };
+    assert_eq!(only.to_string(), "engine.slots = 16");
+    assert!(plan.with_all <= plan.machine.memory);
+}
+
+#[test]
+fn a_reference_policy_is_counted_only_with_a_kl_term() {
+    let parts = |setting: &str| {
+        let config = config("hotpotqa-search", &["precision=bf16", setting]);
+        let plan = on(&config, "h200", PublishedShape::Qwen3_0_6B);
+        let phases = plan.memory.phases.into_iter();
+        let parts = phases.flat_map(|phase| phase.parts);
+        let reference = parts.filter(|part| part.name == "reference policy");
+        reference.map(|part| part.bytes).collect::<Vec<u64>>()
+    };
+    let copy = 4 * (596_049_920 + 40_960 * 128) + 2 * (596_049_920 - 28 * 2_304 - 1_024);
+    assert_eq!(parts("rl.kl_coefficient=0.001"), [copy, copy]);
+    assert_eq!(parts("rl.kl_coefficient=0.0"), [0; 0]);
+}
+
+#[test]
+fn shorter_trajectories_take_less_time_and_no_less_of_what_is_certain() {
+    let config = config("hotpotqa-search", &["precision=bf16"]);
+    let plan = |tokens| {
+        let options = PlanOptions {
+            machine: PlannedMachine::named("h200").unwrap(),
+            shape: Some(PublishedShape::Qwen3_4B.config()),
+            tokens_per_trajectory: tokens,
+        };
+        Plan::new(&config, &options).unwrap()
+    };
+    let (longest, short) = (plan(None), plan(Some(1_000)));
+    assert_eq!(
+        (longest.lengths.tokens, longest.lengths.written),
+        (4096, 2560)
+    );
+    assert_eq!((short.lengths.tokens, short.lengths.written), (1000, 999));
+    let times = |plan: &Plan| plan.times.unwrap();
+    assert!(times(&short).rollout < times(&longest).rollout);
+    assert!(times(&short).update < times(&longest).update);
+    assert_eq!(times(&short).sft, None);
+}
+
+#[test]
+fn a_missing_checkpoint_is_named_with_its_key() {
+    let path = shipped("hotpotqa-search");
+    let settings = ["model.checkpoint=nowhere".to_owned()];
+    let config = configuration(&path, &settings, false).unwrap();
+    let error = Plan::new(&config, &cpu(1 << 30)).unwrap_err().to_string();
+    assert!(
+        error.starts_with("model.checkpoint: ") && error.contains("nowhere"),
+        "{error}"
+    );
+}
