@@ -13,7 +13,7 @@
 
 use std::path::PathBuf;
 
-use candle_core::{Device, Result, Tensor, Var};
+use candle_core::{Device, Tensor, Var};
 use serde::{Deserialize, Serialize};
 
 use crate::error::InvalidSetting;
@@ -221,13 +221,13 @@ impl Adapters {
         base: &[Parameter],
         (folder, digest): (PathBuf, String),
         device: &Device,
-    ) -> Result<Self> {
+    ) -> candle_core::Result<Self> {
         let layout = AdapterLayout::new(config, base);
         let parameters = layout.parameters();
         let variables = parameters
             .iter()
             .map(|parameter| variable(parameter, parameter.initial(seed), device))
-            .collect::<Result<_>>()?;
+            .collect::<candle_core::Result<_>>()?;
         let scale = (config.alpha / config.rank as f64) as f32;
         let factors = parameters
             .iter()
@@ -235,7 +235,7 @@ impl Adapters {
                 Start::Uniform { .. } => Tensor::full(scale, (1, 1), device).map(Some),
                 _ => mask(parameter, device),
             })
-            .collect::<Result<_>>()?;
+            .collect::<candle_core::Result<_>>()?;
         Ok(Self {
             config: config.clone(),
             base: folder,
@@ -247,12 +247,12 @@ impl Adapters {
     }
 
     /// Independent adapters with the same numbers.
-    pub(crate) fn copy(&self) -> Result<Self> {
+    pub(crate) fn copy(&self) -> candle_core::Result<Self> {
         let variables = self
             .variables
             .iter()
             .map(|variable| Var::from_tensor(&variable.as_detached_tensor().copy()?))
-            .collect::<Result<_>>()?;
+            .collect::<candle_core::Result<_>>()?;
         Ok(Self {
             variables,
             ..self.clone()
@@ -341,7 +341,7 @@ fn pair(parameter: &Parameter, config: &LoraConfig) -> Option<[Parameter; 2]> {
 }
 
 /// 1 in the blocks of `B`, and 0 elsewhere. None if there is nothing else.
-fn mask(parameter: &Parameter, device: &Device) -> Result<Option<Tensor>> {
+fn mask(parameter: &Parameter, device: &Device) -> candle_core::Result<Option<Tensor>> {
     let mut mask = vec![0.0f32; parameter.len()];
     for stored in &parameter.stored {
         let ones = vec![1.0; stored.shape.iter().product()];

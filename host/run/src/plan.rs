@@ -19,7 +19,7 @@ use std::path::Path;
 
 use candle_core::Device;
 use rlf_dialogue::tokenizer::Tokenizer;
-use rlf_policy::{PolicyError, Processor, Qwen3Config};
+use rlf_policy::{PolicyError, Qwen3Config};
 
 pub use lengths::Lengths;
 pub use machine::{PlannedMachine, Speed};

@@ -18,7 +18,7 @@ use rlf_train::{rl, sft};
 use crate::config::RunConfig;
 use crate::control;
 use crate::demonstrations::batches::{DemonstrationBatches, rehearse_demonstrations};
-use crate::error::{RunFailure, TasksError};
+use crate::error::{ConfigurationError, RunFailure, TasksError};
 use crate::folder::NewRunFolder;
 use crate::interruption::Interruption;
 use crate::observer::RunObserver;

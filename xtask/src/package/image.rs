@@ -17,8 +17,8 @@ use crate::{
 
 /// The largest size of an image, uncompressed. A change that needs more says why here.
 ///
-/// The program has about 60 MiB, the plugins have 42 (33 of them are Python), and the C library has 4.
-const MAX_BYTES: u64 = 128 << 20;
+/// The program has about 62 MiB, the plugins have 52 (38 of them are Python with pydantic), and the C library has 4.
+const MAX_BYTES: u64 = 136 << 20;
 
 /// Certificates of authorities, for plugins that may fetch from the network.
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";

@@ -41,7 +41,7 @@ impl AdvantageEstimator for ReinforcePlusPlus {
 
 impl ReinforcePlusPlus {
     /// `G_t` on model tokens, 0 elsewhere.
-    fn returns(&self, sample: &Sample) -> Vec<f64> {
+    fn returns(self, sample: &Sample) -> Vec<f64> {
         let mut returns = vec![0.0; sample.mask().len()];
         let mut future = 0.0;
         for t in (0..returns.len()).rev().filter(|t| sample.mask()[*t]) {
