@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use rlf_policy::PublishedShape;
+use rlf_policy::{Processor, PublishedShape};
 
 use super::*;
 

@@ -117,6 +117,11 @@ impl Caller {
         self.level + 1
     }
 
+    /// True on the thread that is polling this call: what it awaits is polled inside.
+    pub(crate) fn is_polled_here(&self) -> bool {
+        self.meter.is_polled_here()
+    }
+
     /// The instant at which it is dropped, with the calls that it made.
     pub(crate) fn deadline(&self) -> Instant {
         self.deadline

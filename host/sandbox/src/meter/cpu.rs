@@ -3,9 +3,11 @@
 //! Epoch ticks measure wall-clock time, and many guests share a thread. Only the thread's own clock, read around every
 //! poll, gives a guest the same budget alone and beside a thousand busy ones.
 
+use std::cell::Cell;
 use std::pin::Pin;
+use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -34,8 +36,10 @@ pub(crate) struct CpuMeter {
     caller: Option<Arc<CpuMeter>>,
     /// Time of finished polls.
     before_ns: AtomicU64,
-    /// The thread's clock when the running poll began.
+    /// The thread's clock when the running poll began, plus the time of calls that were polled inside it.
     poll_began_ns: AtomicU64,
+    /// True if the running poll is inside a poll of the caller, on the same thread.
+    is_inside: AtomicBool,
     /// Time of finished polls of calls that this one made.
     nested_ns: AtomicU64,
 }
@@ -48,6 +52,7 @@ impl CpuMeter {
             caller,
             before_ns: AtomicU64::new(0),
             poll_began_ns: AtomicU64::new(0),
+            is_inside: AtomicBool::new(false),
             nested_ns: AtomicU64::new(0),
         })
     }
@@ -55,6 +60,11 @@ impl CpuMeter {
     fn begin(&self) {
         self.poll_began_ns
             .store(nanoseconds(thread_cpu()), Ordering::Relaxed);
+    }
+
+    /// True on the thread that is polling this call.
+    pub(crate) fn is_polled_here(&self) -> bool {
+        ptr::eq(POLLED.get(), self)
     }
 
     /// Time of the running poll. Only meaningful on the thread that polls.
@@ -66,8 +76,14 @@ impl CpuMeter {
     fn end(&self) -> Duration {
         let running = self.running_ns();
         let mut caller = self.caller.as_ref();
+        let mut is_inside = self.is_inside.load(Ordering::Relaxed);
         while let Some(meter) = caller {
             meter.nested_ns.fetch_add(running, Ordering::Relaxed);
+            if is_inside {
+                // Not counted a second time.
+                meter.poll_began_ns.fetch_add(running, Ordering::Relaxed);
+            }
+            is_inside = is_inside && meter.is_inside.load(Ordering::Relaxed);
             caller = meter.caller.as_ref();
         }
         Duration::from_nanos(self.before_ns.fetch_add(running, Ordering::Relaxed) + running)
@@ -117,6 +133,30 @@ impl CpuMeter {
     }
 }
 
+thread_local! {
+    /// The meter of the call that this thread is polling.
+    static POLLED: Cell<*const CpuMeter> = const { Cell::new(ptr::null()) };
+}
+
+/// A poll that is under way. It ends when this is dropped, even by a panic.
+struct Polling(*const CpuMeter);
+
+impl Polling {
+    fn begin(meter: &CpuMeter) -> Self {
+        let caller = meter.caller.as_ref();
+        let is_inside = caller.is_some_and(|caller| caller.is_polled_here());
+        meter.is_inside.store(is_inside, Ordering::Relaxed);
+        meter.begin();
+        Self(POLLED.replace(meter))
+    }
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        POLLED.set(self.0);
+    }
+}
+
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -142,19 +182,29 @@ impl<F: Future> Future for Metered<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        self.meter.begin();
+        let meter = Arc::clone(&self.meter);
+        let _polling = Polling::begin(&meter);
         let outcome = self.future.as_mut().poll(context);
         self.record.set_cpu(self.meter.end());
         outcome
     }
 }
 
-/// Checks a running guest's budget at every epoch tick, and lets others use the thread. A guest without budget ends there.
+/// CPU time in one poll below which a guest is not interrupted. Ticks come at fixed times, so the first one comes at any
+/// moment after a poll began.
+const JUST_BEGUN: Duration = Duration::from_micros(2_500);
+
+/// Checks a running guest's budget at every epoch tick, and lets others use the thread unless the guest has only just begun.
+/// A guest without budget ends there.
 pub(crate) fn interrupt_by_budget<T: 'static>(store: &mut Store<T>, meter: Arc<CpuMeter>) {
     // The default deadline of 0 would trap at once.
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |_| {
-        let Some((budget, used)) = meter.exhausted(meter.running_ns()) else {
+        let running = meter.running_ns();
+        let Some((budget, used)) = meter.exhausted(running) else {
+            if running < nanoseconds(JUST_BEGUN) {
+                return Ok(UpdateDeadline::Continue(1));
+            }
             // Not `Yield`: that only wakes itself, and tokio looks at its timers every 61 polls.
             return Ok(UpdateDeadline::YieldCustom(
                 1,
@@ -169,4 +219,55 @@ fn out_of_cpu(budget: Duration, used: Duration) -> Stopped {
     let limit = LimitReached::new("cpu_ms", budget.as_millis() as u64, used.as_millis() as u64);
     let reason = format!("the plugin computed longer than it may ({limit})");
     Stopped::by_limit(Ending::Timeout { clock: Clock::Cpu }, reason, limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compute(time: Duration) {
+        let began = thread_cpu();
+        while thread_cpu().saturating_sub(began) < time {}
+    }
+
+    #[test]
+    fn the_time_of_a_call_that_is_polled_inside_its_caller_counts_once() {
+        let budget = Duration::from_secs(1);
+        let outer = CpuMeter::new(budget, None);
+        let inner = CpuMeter::new(budget, Some(Arc::clone(&outer)));
+        let computing = Duration::from_millis(20);
+        {
+            let _outer = Polling::begin(&outer);
+            assert!(outer.is_polled_here() && !inner.is_polled_here());
+            let polling = Polling::begin(&inner);
+            assert!(inner.is_polled_here());
+            compute(computing);
+            inner.end();
+            drop(polling);
+            assert!(outer.is_polled_here());
+            outer.end();
+        }
+        assert!(!outer.is_polled_here());
+        assert!(inner.used() >= computing && outer.used() >= inner.used());
+        assert!(outer.used() < computing * 2, "{:?}", outer.used());
+    }
+
+    #[test]
+    fn the_time_of_a_call_that_is_polled_elsewhere_counts_beside_its_callers() {
+        let budget = Duration::from_secs(1);
+        let outer = CpuMeter::new(budget, None);
+        let inner = CpuMeter::new(budget, Some(Arc::clone(&outer)));
+        let computing = Duration::from_millis(20);
+        let _outer = Polling::begin(&outer);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _inner = Polling::begin(&inner);
+                compute(computing);
+                inner.end();
+            });
+        });
+        compute(computing);
+        outer.end();
+        assert!(outer.used() >= computing * 2, "{:?}", outer.used());
+    }
 }

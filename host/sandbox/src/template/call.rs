@@ -14,7 +14,7 @@ use wasmtime::Store;
 use wasmtime::component::Instance;
 
 use super::loaded::{Loaded, Template};
-use super::pace::Pace;
+use super::pace::{Pace, note_turn, take_turns};
 use crate::engine::{LEVELS, NotAdmitted};
 use crate::guest::{Deadlines, Guest, State, supervise};
 use crate::limits::Limits;
@@ -107,7 +107,7 @@ impl Template {
     ///
     /// The guest runs on the sandbox's own threads, independent of the caller's runtime. If recent calls of this
     /// template were brief, it begins on the caller's thread (see `pace.rs`). Dropping the future stops the guest
-    /// within an epoch tick, and gives back its instance, permit and memory.
+    /// within two epoch ticks, and gives back its instance, permit and memory.
     pub async fn call<R, F>(&self, spec: CallSpec, body: F) -> CallReport<R>
     where
         R: Send + 'static,
@@ -148,7 +148,9 @@ impl Template {
         let record = Record::new(limits, spec.tee.clone());
         let files = self.inner.files.open(spec.file_bytes);
         let guests = self.inner.sandbox.guests();
-        let begins_here = spec.caller.is_none() && self.inner.pace.is_brief();
+        // A nested call begins inside the poll of its caller, so it delays nobody else.
+        let may_begin_here = spec.caller.as_ref().is_none_or(Caller::is_polled_here);
+        let begins_here = may_begin_here && self.inner.pace.is_brief();
         let run = run(
             Arc::clone(&self.inner),
             Arc::clone(&record),
@@ -158,18 +160,17 @@ impl Template {
         );
         let mut run = Box::pin(run);
         let begun = if begins_here {
-            // A caller that never has to wait must still let other tasks run.
-            if self.inner.pace.is_a_turn() {
-                tokio::task::yield_now().await;
-            } else {
-                tokio::task::coop::consume_budget().await;
-            }
+            take_turns().await;
             let began = Instant::now();
             let begun = poll_once(run.as_mut(), guests).await;
+            let wall = began.elapsed();
+            note_turn(wall);
             // Recorded now, not at the end: the next call of the same turn is about to begin. Waiting without yielding,
             // such as for a slow disk, counts if it took longer than a tick.
-            let wall = Some(began.elapsed()).filter(|wall| *wall > Pace::TICK);
-            let mut took = record.cpu().max(wall.unwrap_or_default());
+            let mut took = record.cpu();
+            if wall > Pace::TICK {
+                took = took.max(wall);
+            }
             if begun.is_pending() && !took.is_zero() && !record.in_host() {
                 // An epoch tick interrupted it while it computed.
                 took = Pace::TICK;

@@ -6,15 +6,36 @@
 //! something, or is not done at the next epoch tick. After a call that computed that long, several calls are handed
 //! over at once. In this way a guest can take at most one tick in eighteen calls from the caller's thread.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A call of this much CPU time is short compared with a tick, and handing it over still costs a noticeable share.
 const BRIEF: Duration = Duration::from_micros(500);
-/// A call of this much CPU time on the caller's thread counts as a whole turn. Shorter calls share a turn.
-const TURN: Duration = Duration::from_micros(50);
+/// Time of calls on the caller's thread after which other tasks on that thread run.
+const TURN: Duration = Duration::from_millis(1);
 /// The weight of a call in the average is one over this.
 const WEIGHT: u32 = 8;
+
+thread_local! {
+    /// Time of calls that began on this thread since it last let other tasks run.
+    static TURN_TAKEN: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// Lets other tasks on this thread run if calls have taken a whole turn of it. Callers that never have to wait need this.
+pub(crate) async fn take_turns() {
+    if TURN_TAKEN.get() >= TURN {
+        TURN_TAKEN.set(Duration::ZERO);
+        tokio::task::yield_now().await;
+    } else {
+        tokio::task::coop::consume_budget().await;
+    }
+}
+
+/// Counts the time of a call that began on this thread.
+pub(crate) fn note_turn(took: Duration) {
+    TURN_TAKEN.set(TURN_TAKEN.get() + took);
+}
 
 /// Average CPU time of one template's calls. The latest ones weigh most.
 pub(crate) struct Pace {
@@ -37,11 +58,6 @@ impl Pace {
     /// True if the next call may begin on its caller's thread.
     pub(crate) fn is_brief(&self) -> bool {
         self.average() < BRIEF
-    }
-
-    /// True if other tasks on that thread should run first.
-    pub(crate) fn is_a_turn(&self) -> bool {
-        self.average() > TURN
     }
 
     fn average(&self) -> Duration {
