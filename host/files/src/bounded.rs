@@ -1,24 +1,25 @@
-//! Reading of whole files within a limit. A device or a pipe may never end, so neither is read.
+//! Reading of regular files, whole within a limit or in parts. A device or a pipe may never end, so neither is read.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 /// Maximum size of a text file that people write by hand, such as a configuration: 16 MiB.
 pub const MAX_TEXT_BYTES: u64 = 16 << 20;
 
+/// Opens a regular file of any size, to read parts of it.
+///
+/// The error of another kind of file says so. Such a file is not opened.
+pub fn open(path: &Path) -> io::Result<File> {
+    finite(path)?;
+    File::open(path)
+}
+
 /// Reads a regular file of at most `most` bytes.
 ///
 /// The error of another kind of file, or of a larger one, says so. Such a file is not opened.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let metadata = fs::metadata(path)?;
-    // A folder can be opened, and the system's own error for reading it is clear.
-    if !metadata.is_file() && !metadata.is_dir() {
-        return Err(io::Error::new(
-            ErrorKind::InvalidInput,
-            "it is a device, a pipe or a socket, which may never end; name a regular file",
-        ));
-    }
+    let metadata = finite(path)?;
     if metadata.len() > most && metadata.is_file() {
         return Err(too_large(metadata.len(), most));
     }
@@ -35,6 +36,19 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?)
         .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8; save it as UTF-8"))
+}
+
+/// The metadata of a file that ends.
+fn finite(path: &Path) -> io::Result<Metadata> {
+    let metadata = fs::metadata(path)?;
+    // A folder can be opened, and the system's own error for reading it is clear.
+    if metadata.is_file() || metadata.is_dir() {
+        return Ok(metadata);
+    }
+    Err(io::Error::new(
+        ErrorKind::InvalidInput,
+        "it is a device, a pipe or a socket, which may never end; name a regular file",
+    ))
 }
 
 fn too_large(size: u64, most: u64) -> io::Error {
@@ -73,8 +87,11 @@ mod tests {
         let pipe = folder.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         for path in [&pipe, Path::new("/dev/zero")] {
-            let error = read(path, MAX_TEXT_BYTES).unwrap_err().to_string();
-            assert!(error.contains("name a regular file"), "{error}");
+            let read = read(path, MAX_TEXT_BYTES).unwrap_err().to_string();
+            let opened = open(path).unwrap_err().to_string();
+            for error in [read, opened] {
+                assert!(error.contains("name a regular file"), "{error}");
+            }
         }
     }
 

@@ -10,7 +10,7 @@
 //! | looking for | module |
 //! |---|---|
 //! | writing | this one: [`write()`], [`write_with`] |
-//! | reading a whole file that must not be endless | `bounded`: [`read`], [`read_text`] |
+//! | reading a file that must not be endless, whole or in parts | `bounded`: [`read`], [`read_text`], [`open`] |
 //! | the exclusive right to write into a folder | `lock`: [`FolderLock`] |
 //!
 //! ```
@@ -35,7 +35,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 
-pub use bounded::{MAX_TEXT_BYTES, read, read_text};
+pub use bounded::{MAX_TEXT_BYTES, open, read, read_text};
 pub use lock::{FolderLock, LOCK_FILE, LockError};
 
 /// Prefix of the names of files and folders that are being written, or that were left by a crash.

@@ -3,7 +3,7 @@
 //! Beside these, `adapter_base.json` has the digest of the frozen weights. Adapters that were trained beside other weights
 //! are refused. PEFT's own adapters have no such file, so nothing is known of the weights beside which they were trained.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::error::{PolicyError, Result};
-use crate::hugging_face::{read_tensors, write, write_tensors};
+use crate::hugging_face::write;
 use crate::lora::{ADAPTER_CONFIG, Adapters, LoraConfig, Projection, names};
 use crate::model::Model;
+use crate::tensor_file::{SavedTensor, StoredDtype, TensorFile, write_tensors};
 
 const WEIGHTS: &str = "adapter_model.safetensors";
 const BASE: &str = "adapter_base.json";
@@ -71,22 +72,18 @@ impl Model {
         let adapters = self.some_adapters(folder)?;
         fs::create_dir_all(folder)
             .map_err(PolicyError::io(folder, "making the checkpoint's folder"))?;
-        let mut tensors = Vec::new();
-        for (parameter, variable) in adapters.parameters().iter().zip(adapters.variables()) {
-            let numbers = variable
-                .as_detached_tensor()
-                .flatten_all()?
-                .to_vec1::<f32>()?;
-            for stored in &parameter.stored {
-                tensors.push((
-                    stored.name.clone(),
-                    stored.shape.clone(),
-                    parameter.take(stored, &numbers),
-                ));
-            }
-        }
+        let parameters = adapters.parameters().iter().zip(adapters.variables());
+        let tensors = parameters.flat_map(|(parameter, variable)| {
+            let stored = parameter.stored.iter();
+            stored.map(move |stored| SavedTensor::of(parameter, stored, variable))
+        });
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-        write_tensors(&folder.join(WEIGHTS), &tensors, metadata)?;
+        write_tensors(
+            &folder.join(WEIGHTS),
+            tensors.collect(),
+            metadata,
+            StoredDtype::F32,
+        )?;
         let config = json!({
             "peft_type": "LORA",
             "task_type": "CAUSAL_LM",
@@ -119,13 +116,15 @@ impl Model {
         check_base(&folder.join(BASE), adapters)?;
         let file = folder.join(WEIGHTS);
         let refused = |message: String| PolicyError::checkpoint(&file, message);
-        let (mut tensors, _) = read_tensors(&file)?;
+        let mut tensors = TensorFile::open(&file)?;
+        let names = tensors.shapes().map(|(name, _)| name.to_owned());
+        let mut others: BTreeSet<String> = names.collect();
         for (parameter, variable) in adapters.parameters().iter().zip(adapters.variables()) {
             let mut numbers = vec![0.0; parameter.len()];
             for stored in &parameter.stored {
                 let name = &stored.name;
-                let (shape, values) = tensors
-                    .remove(name)
+                let shape = tensors
+                    .shape(name)
                     .ok_or_else(|| refused(format!("tensor {name} is missing")))?;
                 if shape != stored.shape {
                     let expected = &stored.shape;
@@ -133,18 +132,14 @@ impl Model {
                         "tensor {name}: expected shape {expected:?}, found {shape:?}"
                     )));
                 }
-                if let Some(place) = values.iter().position(|x| !x.is_finite()) {
-                    let value = values[place];
-                    return Err(refused(format!(
-                        "tensor {name}: element {place} is {value}; the adapter is damaged or training diverged"
-                    )));
-                }
+                let values = tensors.read_finite(name)?;
+                others.remove(name);
                 parameter.copy_into(stored, &values, &mut numbers);
             }
             let numbers = Tensor::from_vec(numbers, parameter.shape.clone(), self.device())?;
             variable.set(&numbers)?;
         }
-        if let Some(name) = tensors.keys().min() {
+        if let Some(name) = others.first() {
             return Err(refused(format!(
                 "tensor {name} belongs to no adapter of this model"
             )));

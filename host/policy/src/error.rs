@@ -72,6 +72,11 @@ impl PolicyError {
         }
     }
 
+    /// The error of a file that could not be written.
+    pub(crate) fn writing(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        Self::io(path, "writing (is the disk full?)")
+    }
+
     pub(crate) fn checkpoint(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
         Self::Checkpoint {
             path: path.into(),

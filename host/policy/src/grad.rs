@@ -8,7 +8,7 @@
 //! value head if there is one. [`crate::qwen3`] is differentiated by hand; the plain network is differentiated by candle's
 //! tape, layer by layer with checkpointing.
 
-use candle_core::{DType, Tensor, Var};
+use candle_core::{CpuStorage, DType, InplaceOp2, Layout, Tensor, Var};
 
 use crate::batch::PackedBatch;
 use crate::error::{PolicyError, Result};
@@ -16,7 +16,7 @@ use crate::in_order::run_in_order;
 use crate::lora::Adapters;
 use crate::model::Model;
 use crate::on_network::on_network;
-use crate::ops::with_numbers;
+use crate::ops::{numbers, numbers_mut, with_numbers};
 use crate::pass::{PassOptions, TokenStats};
 use crate::qwen3::{Backend, Network};
 use crate::tape::Trunk;
@@ -142,7 +142,7 @@ impl Model {
                 "no micro-batches to accumulate over".to_owned(),
             ));
         }
-        let (mut sum, mut of_head) = (None, None);
+        let (mut sum, mut of_head) = (Vec::new(), Vec::new());
         let mut total = 0.0;
         let mut outputs = Vec::with_capacity(batches.len());
         run_in_order(
@@ -156,15 +156,15 @@ impl Model {
             |part: Part<M>| {
                 total += part.loss;
                 outputs.push(part.output);
-                sum = Some(added(sum.take(), part.gradients)?);
-                of_head = Some(added(of_head.take(), part.value_head)?);
+                add(&mut sum, part.gradients)?;
+                add(&mut of_head, part.value_head)?;
                 Ok(())
             },
         )?;
         let names = self.layout().iter().map(|parameter| parameter.name.clone());
         Ok(Accumulated {
             gradients: Gradients {
-                named: names.zip(sum.unwrap_or_default()).collect(),
+                named: names.zip(sum).collect(),
                 #[cfg(feature = "cuda")]
                 fused: self.fused(),
             },
@@ -172,7 +172,7 @@ impl Model {
                 named: head
                     .parameters()
                     .map(|(name, _)| name.to_owned())
-                    .zip(of_head.unwrap_or_default())
+                    .zip(of_head)
                     .collect(),
                 #[cfg(feature = "cuda")]
                 fused: false,
@@ -255,11 +255,45 @@ impl Model {
     }
 }
 
-/// Adds gradients to the sum of those before, in the order of parameters.
-fn added(sum: Option<Vec<Tensor>>, part: Vec<Tensor>) -> candle_core::Result<Vec<Tensor>> {
-    let Some(sum) = sum else { return Ok(part) };
-    let pairs = sum.iter().zip(&part);
-    pairs.map(|(sum, gradient)| sum + gradient).collect()
+/// Adds gradients to the sum of those before, in the order of parameters. An empty sum becomes the gradients.
+///
+/// No second sum exists beside the old one: on the CPU it is changed in place, and elsewhere parameter by parameter.
+fn add(sum: &mut Vec<Tensor>, part: Vec<Tensor>) -> candle_core::Result<()> {
+    if sum.is_empty() {
+        *sum = part;
+        return Ok(());
+    }
+    for (sum, gradient) in sum.iter_mut().zip(part) {
+        if sum.device().is_cpu() {
+            sum.inplace_op2(&gradient, &Add)?;
+        } else {
+            *sum = (&*sum + gradient)?;
+        }
+    }
+    Ok(())
+}
+
+/// `sum += part`, in place.
+struct Add;
+
+impl InplaceOp2 for Add {
+    fn name(&self) -> &'static str {
+        "add-gradient"
+    }
+
+    fn cpu_fwd(
+        &self,
+        sum: &mut CpuStorage,
+        of_sum: &Layout,
+        part: &CpuStorage,
+        of_part: &Layout,
+    ) -> candle_core::Result<()> {
+        let part = numbers(part, of_part)?;
+        for (sum, part) in numbers_mut(sum, of_sum)?.iter_mut().zip(part) {
+            *sum += part;
+        }
+        Ok(())
+    }
 }
 
 /// The parameters that a pass gives gradients of.

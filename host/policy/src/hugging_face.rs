@@ -1,37 +1,25 @@
 //! Checkpoints in Hugging Face's format: `config.json` and safetensors, in one file or in shards with an index.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use candle_core::Device;
-use half::{bf16, f16};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde_json::{Value, json};
 
 use crate::config::Qwen3Config;
 use crate::error::{PolicyError, Result};
 use crate::lora::ADAPTER_CONFIG;
 use crate::model::Model;
+use crate::tensor_file::{SavedTensor, StoredDtype, TensorFile, write_tensors};
 use crate::weights::{Parameter, Stored, parameters, variable};
 
 const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
-/// Copies of a file's tensors that exist while the file is written: their numbers, their bytes, and the whole file.
-pub(crate) const COPIES_TO_WRITE: u64 = 3;
 /// Default of [`SaveOptions::max_shard_bytes`].
-pub(crate) const MAX_SHARD_BYTES: u64 = 5_000_000_000;
-
-/// The type of the weights on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoredDtype {
-    /// The weights unchanged: training can continue from them as if it had never stopped.
-    F32,
-    /// Rounded weights at half the size, for publishing.
-    Bf16,
-}
+const MAX_SHARD_BYTES: u64 = 5_000_000_000;
 
 /// The options of writing a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,75 +56,22 @@ impl Model {
         }
         let config = Qwen3Config::load(folder)?;
         let layout = parameters(&config);
-        let mut numbers: Vec<Vec<f32>> = layout
-            .iter()
-            .map(|parameter| vec![0.0; parameter.len()])
-            .collect();
-        let mut places: HashMap<&str, (usize, &Stored)> = HashMap::new();
-        for (index, parameter) in layout.iter().enumerate() {
-            for stored in &parameter.stored {
-                places.insert(&stored.name, (index, stored));
-            }
-        }
-        let mut missing: HashSet<&str> = places.keys().copied().collect();
-        for file in weight_files(folder)? {
-            let bytes = read(&file)?;
-            let tensors = parse(&file, &bytes)?;
-            for (name, view) in tensors.iter() {
-                let Some((index, stored)) = places.get(name) else {
-                    // Some programs write the tied embedding a second time, or tables that can be computed.
-                    if (config.tie_word_embeddings && name == "lm_head.weight")
-                        || name.ends_with("rotary_emb.inv_freq")
-                    {
-                        continue;
-                    }
-                    return Err(PolicyError::checkpoint(
-                        &file,
-                        format!(
-                            "tensor {name} is not part of the model that config.json describes"
-                        ),
-                    ));
-                };
-                if view.shape() != stored.shape {
-                    return Err(PolicyError::checkpoint(
-                        &file,
-                        format!(
-                            "tensor {name}: expected shape {:?} (from config.json), found {:?}",
-                            stored.shape,
-                            view.shape()
-                        ),
-                    ));
-                }
-                let values = to_f32(&file, name, &view)?;
-                if let Some(place) = values.iter().position(|x| !x.is_finite()) {
-                    return Err(PolicyError::checkpoint(
-                        &file,
-                        format!(
-                            "tensor {name}: element {place} is {}; the checkpoint is damaged or training diverged",
-                            values[place]
-                        ),
-                    ));
-                }
-                layout[*index].copy_into(stored, &values, &mut numbers[*index]);
-                missing.remove(name);
-            }
-        }
-        if !missing.is_empty() {
-            let count = missing.len();
-            let first = missing.into_iter().min().unwrap_or_default();
-            let shape = &places[first].1.shape;
-            return Err(PolicyError::checkpoint(
-                folder,
-                format!(
-                    "{count} tensors are missing, the first of them {first} (expected shape {shape:?})"
-                ),
-            ));
-        }
+        let files = weight_files(folder)?;
+        let files = files.iter().map(|file| TensorFile::open(file));
+        let mut files = files.collect::<Result<Vec<_>>>()?;
+        let places = places(folder, &config, &layout, &files)?;
         let variables = layout
             .iter()
-            .zip(numbers)
-            .map(|(parameter, numbers)| variable(parameter, numbers, device))
-            .collect::<candle_core::Result<_>>()?;
+            .map(|parameter| {
+                let mut numbers = vec![0.0; parameter.len()];
+                for stored in &parameter.stored {
+                    let file = &mut files[places[stored.name.as_str()]];
+                    let values = file.read_finite(&stored.name)?;
+                    parameter.copy_into(stored, &values, &mut numbers);
+                }
+                Ok(variable(parameter, numbers, device)?)
+            })
+            .collect::<Result<_>>()?;
         Ok(Self::from_variables(&config, variables, device))
     }
 
@@ -169,15 +104,12 @@ impl Model {
                 "already holds a sharded checkpoint; save into a new folder",
             ));
         }
-        let bytes_each = match options.dtype {
-            StoredDtype::F32 => 4,
-            StoredDtype::Bf16 => 2,
-        };
-        let mut shards: Vec<Vec<(&Parameter, usize, &Stored)>> = vec![Vec::new()];
-        let (mut in_shard, mut total) = (0, 0);
-        for (index, parameter) in self.layout().iter().enumerate() {
+        let mut shards: Vec<Vec<SavedTensor<'_>>> = vec![Vec::new()];
+        let (mut in_shard, mut total) = (0, 0u64);
+        for (parameter, variable) in self.layout().iter().zip(self.variables()) {
             for stored in &parameter.stored {
-                let bytes = stored.shape.iter().product::<usize>() as u64 * bytes_each;
+                let tensor = SavedTensor::of(parameter, stored, variable);
+                let bytes = tensor.bytes(options.dtype) as u64;
                 if in_shard > 0 && in_shard + bytes > options.max_shard_bytes {
                     shards.push(Vec::new());
                     in_shard = 0;
@@ -185,7 +117,7 @@ impl Model {
                 in_shard += bytes;
                 total += bytes;
                 if let Some(shard) = shards.last_mut() {
-                    shard.push((parameter, index, stored));
+                    shard.push(tensor);
                 }
             }
         }
@@ -202,31 +134,16 @@ impl Model {
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
         let count = shards.len();
         let mut weight_map = BTreeMap::new();
-        for (number, shard) in shards.iter().enumerate() {
+        for (number, shard) in shards.into_iter().enumerate() {
             let name = if count == 1 {
                 SINGLE.to_owned()
             } else {
                 format!("model-{:05}-of-{count:05}.safetensors", number + 1)
             };
-            let mut tensors = Vec::with_capacity(shard.len());
-            for (parameter, index, stored) in shard {
-                let all = self.variables()[*index]
-                    .as_detached_tensor()
-                    .flatten_all()?
-                    .to_vec1::<f32>()?;
-                tensors.push((
-                    stored.name.clone(),
-                    stored.shape.clone(),
-                    parameter.take(stored, &all),
-                ));
-                weight_map.insert(stored.name.clone(), name.clone());
+            for tensor in &shard {
+                weight_map.insert(tensor.name(), name.clone());
             }
-            write_tensors_as(
-                &folder.join(&name),
-                &tensors,
-                Some(metadata.clone()),
-                options.dtype,
-            )?;
+            write_tensors(&folder.join(&name), shard, metadata.clone(), options.dtype)?;
         }
         if count > 1 {
             let index = json!({ "metadata": { "total_size": total }, "weight_map": weight_map });
@@ -284,129 +201,58 @@ fn weight_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn read(file: &Path) -> Result<Vec<u8>> {
-    // Weights may have any size, but they are a regular file.
-    let bytes =
-        rlf_files::read(file, u64::MAX).map_err(PolicyError::io(file, "reading weights"))?;
-    if bytes.starts_with(b"version https://git-lfs") {
+/// The index of the file that holds each stored tensor.
+///
+/// # Errors
+/// If a tensor is not part of the model, has another shape, or is missing.
+fn places<'a>(
+    folder: &Path,
+    config: &Qwen3Config,
+    layout: &'a [Parameter],
+    files: &[TensorFile],
+) -> Result<HashMap<&'a str, usize>> {
+    let stored = layout.iter().flat_map(|parameter| &parameter.stored);
+    let expected: BTreeMap<&str, &Stored> = stored
+        .map(|stored| (stored.name.as_str(), stored))
+        .collect();
+    let mut missing = expected.clone();
+    let mut places = HashMap::new();
+    for (index, file) in files.iter().enumerate() {
+        for (name, shape) in file.shapes() {
+            let Some(stored) = expected.get(name) else {
+                // Some programs write the tied embedding a second time, or tables that can be computed.
+                if (config.tie_word_embeddings && name == "lm_head.weight")
+                    || name.ends_with("rotary_emb.inv_freq")
+                {
+                    continue;
+                }
+                return Err(file.refused(format!(
+                    "tensor {name} is not part of the model that config.json describes"
+                )));
+            };
+            if shape != stored.shape {
+                let expected = &stored.shape;
+                return Err(file.refused(format!(
+                    "tensor {name}: expected shape {expected:?} (from config.json), found {shape:?}"
+                )));
+            }
+            places.insert(stored.name.as_str(), index);
+            missing.remove(name);
+        }
+    }
+    if let Some((first, stored)) = missing.first_key_value() {
+        let (count, shape) = (missing.len(), &stored.shape);
         return Err(PolicyError::checkpoint(
-            file,
-            "is a git-lfs pointer, not the weights; fetch them with `git lfs pull`",
+            folder,
+            format!(
+                "{count} tensors are missing, the first of them {first} (expected shape {shape:?})"
+            ),
         ));
     }
-    Ok(bytes)
-}
-
-fn parse<'a>(file: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>> {
-    SafeTensors::deserialize(bytes).map_err(|error| {
-        PolicyError::checkpoint(
-            file,
-            format!("not a whole safetensors file of {} bytes ({error}); it was cut short or damaged, copy it again", bytes.len()),
-        )
-    })
-}
-
-fn to_f32(file: &Path, name: &str, view: &TensorView<'_>) -> Result<Vec<f32>> {
-    let data = view.data();
-    Ok(match view.dtype() {
-        Dtype::F32 => data
-            .as_chunks()
-            .0
-            .iter()
-            .map(|bytes| f32::from_le_bytes(*bytes))
-            .collect(),
-        Dtype::BF16 => data
-            .as_chunks()
-            .0
-            .iter()
-            .map(|bytes| bf16::from_le_bytes(*bytes).to_f32())
-            .collect(),
-        Dtype::F16 => data
-            .as_chunks()
-            .0
-            .iter()
-            .map(|bytes| f16::from_le_bytes(*bytes).to_f32())
-            .collect(),
-        other => {
-            return Err(PolicyError::checkpoint(
-                file,
-                format!("tensor {name} is {other:?}; f32, f16 and bf16 are supported"),
-            ));
-        }
-    })
-}
-
-type Named = (String, Vec<usize>, Vec<f32>);
-type ByName = HashMap<String, (Vec<usize>, Vec<f32>)>;
-
-/// Every f32 tensor of a file by name, and the file's metadata.
-pub(crate) fn read_tensors(file: &Path) -> Result<(ByName, HashMap<String, String>)> {
-    let bytes = read(file)?;
-    let tensors = parse(file, &bytes)?;
-    let (_, header) = SafeTensors::read_metadata(&bytes)
-        .map_err(|error| PolicyError::checkpoint(file, format!("unreadable header: {error}")))?;
-    let metadata = header.metadata().clone().unwrap_or_default();
-    let tensors = tensors
-        .iter()
-        .map(|(name, view)| {
-            Ok((
-                name.to_owned(),
-                (view.shape().to_vec(), to_f32(file, name, &view)?),
-            ))
-        })
-        .collect::<Result<_>>()?;
-    Ok((tensors, metadata))
-}
-
-/// Writes f32 tensors, atomically.
-pub(crate) fn write_tensors(
-    file: &Path,
-    tensors: &[Named],
-    metadata: HashMap<String, String>,
-) -> Result<()> {
-    write_tensors_as(file, tensors, Some(metadata), StoredDtype::F32)
-}
-
-fn write_tensors_as(
-    file: &Path,
-    tensors: &[Named],
-    metadata: Option<HashMap<String, String>>,
-    dtype: StoredDtype,
-) -> Result<()> {
-    let bytes: Vec<Vec<u8>> = tensors
-        .iter()
-        .map(|(_, _, numbers)| match dtype {
-            StoredDtype::F32 => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            StoredDtype::Bf16 => numbers
-                .iter()
-                .flat_map(|x| bf16::from_f32(*x).to_le_bytes())
-                .collect(),
-        })
-        .collect();
-    let of = match dtype {
-        StoredDtype::F32 => Dtype::F32,
-        StoredDtype::Bf16 => Dtype::BF16,
-    };
-    let broken = |error: safetensors::SafeTensorError| {
-        PolicyError::checkpoint(file, format!("cannot be written: {error}"))
-    };
-    let views = tensors
-        .iter()
-        .zip(&bytes)
-        .map(|((name, shape, _), bytes)| {
-            Ok((
-                name.as_str(),
-                TensorView::new(of, shape.clone(), bytes).map_err(broken)?,
-            ))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    write(
-        file,
-        &safetensors::serialize(views, metadata).map_err(broken)?,
-    )
+    Ok(places)
 }
 
 /// Writes `bytes` to `file`, completely or not at all.
 pub(crate) fn write(file: &Path, bytes: &[u8]) -> Result<()> {
-    rlf_files::write(file, bytes).map_err(PolicyError::io(file, "writing (is the disk full?)"))
+    rlf_files::write(file, bytes).map_err(PolicyError::writing(file))
 }

@@ -24,7 +24,7 @@
 //! | adapters of low rank, in memory and on disk | `lora`, `adapter_files` |
 //! | the optimiser, its settings and schedule | `optimizer` |
 //! | decoding with a KV cache, and sampling | `decode`, `sample` |
-//! | weights on disk, in Hugging Face's format | `hugging_face`, `generation` |
+//! | weights on disk, in Hugging Face's format; the files of tensors in it | `hugging_face`, `generation`; `tensor_file` |
 //! | processors, GPUs and their facts | `device` |
 //! | the memory and the operations of a policy, before anything is loaded | `memory`, `operations`; `blocks` on CUDA |
 //! | the shapes of published models | `shapes` |
@@ -101,6 +101,7 @@ mod sample;
 mod shapes;
 mod simd;
 mod tape;
+mod tensor_file;
 mod value_head;
 mod weights;
 
@@ -114,7 +115,7 @@ pub use device::{
 pub use error::{InvalidSetting, PolicyError, Result};
 pub use generation::GenerationConfig;
 pub use grad::{Accumulated, Gradients};
-pub use hugging_face::{SaveOptions, StoredDtype};
+pub use hugging_face::SaveOptions;
 pub use lora::{LoraConfig, Projection};
 pub use memory::{PassMemory, PolicyMemory};
 pub use model::{Model, Operators, Precision};
@@ -124,4 +125,5 @@ pub use pass::{PassOptions, TokenStats};
 pub use rlf_random::{Key, Purpose};
 pub use sample::{Draw, DrawKey, Sampled, Sampler, SamplingParams};
 pub use shapes::PublishedShape;
+pub use tensor_file::StoredDtype;
 pub use value_head::ValueHead;

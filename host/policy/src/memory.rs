@@ -16,7 +16,6 @@ use crate::config::Qwen3Config;
 use crate::device::Processor;
 use crate::error::Result;
 use crate::grad::{TrainedParameters, network_pass};
-use crate::hugging_face::{COPIES_TO_WRITE, MAX_SHARD_BYTES};
 use crate::lora::{AdapterLayout, LoraConfig};
 use crate::model::Precision;
 use crate::ops::attention::Heads;
@@ -159,29 +158,19 @@ impl PolicyMemory {
         Ok(meter.peak())
     }
 
-    /// `count` micro-batches that each take `pass`, at their peak, and the sum of their gradients.
+    /// `count` micro-batches that each take `pass`, at their peak, and the sum of the gradients of those before.
     ///
-    /// While a result is added, the old sum, the result and the new sum exist. Results that wait for an earlier one are not
-    /// counted: micro-batches are about equally long.
+    /// Results are added to the sum in place, so adding takes no more than a pass. Results that wait for an earlier one are
+    /// fewer than twice the workers. They are not counted, because micro-batches are about equally long.
     pub fn accumulate(&self, pass: PassMemory, count: usize, workers: usize) -> PassMemory {
         let at_once = match self.processor {
             Processor::Cpu => workers.clamp(1, count.max(1)),
             Processor::Cuda => 1,
         };
-        let set = self.trained();
-        let with = |passes: usize, sets: u64| PassMemory {
-            gradients: passes as u64 * pass.gradients + sets * set,
-            activations: passes as u64 * pass.activations,
-        };
-        let computing = with(at_once, u64::from(count > at_once));
-        if count < 2 {
-            return computing;
-        }
-        let adding = with(at_once - 1, 3);
-        if adding.bytes() > computing.bytes() {
-            adding
-        } else {
-            computing
+        let sum = if count > at_once { self.trained() } else { 0 };
+        PassMemory {
+            gradients: at_once as u64 * pass.gradients + sum,
+            activations: at_once as u64 * pass.activations,
         }
     }
 
@@ -197,9 +186,11 @@ impl PolicyMemory {
         Ok(meter.peak().bytes())
     }
 
-    /// The copies that saving a checkpoint makes in the host's memory: of a file of weights, or of the optimiser's state.
-    pub fn saving(&self) -> u64 {
-        COPIES_TO_WRITE * self.trained().min(MAX_SHARD_BYTES).max(self.moments())
+    /// The copies that loading or saving a checkpoint makes in the host's memory: of one parameter at a time, as it is here
+    /// and as it is on disk, or of its two moments.
+    pub fn checkpoint_copies(&self) -> u64 {
+        let largest = self.layout.iter().map(Parameter::len).max();
+        2 * largest.unwrap_or(0) as u64 * F32
     }
 
     /// The parameters that are trained: those of adapters, or all.
@@ -294,6 +285,8 @@ mod tests {
         assert_eq!(memory.operands(), 2 * (596_049_920 - 28 * 2_304 - 1_024));
         let on_cpu = PolicyMemory::new(&config, None, Processor::Cpu, Precision::Bf16);
         assert_eq!(on_cpu.operands(), 0);
+        // The embedding, twice.
+        assert_eq!(memory.checkpoint_copies(), 8 * 151_936 * 1_024);
     }
 
     #[test]
@@ -368,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_counted_while_they_are_added() {
+    fn the_sum_of_gradients_is_one_set_beside_those_of_the_workers() {
         let pass = PassMemory {
             gradients: 1_000,
             activations: 10,
@@ -377,11 +370,12 @@ mod tests {
         let set = memory.trained();
         let sum = |count, workers| memory.accumulate(pass, count, workers).gradients;
         assert_eq!(sum(1, 4), 1_000);
-        // The old sum, a result and the new sum; other workers are in their passes.
-        assert_eq!(sum(2, 1), 3 * set);
-        assert_eq!(sum(8, 2), 1_000 + 3 * set);
+        assert_eq!(sum(2, 2), 2_000);
+        // All workers are in their passes again, and the sum exists.
+        assert_eq!(sum(2, 1), 1_000 + set);
+        assert_eq!(sum(8, 2), 2_000 + set);
         let on_cuda = quickstart(Processor::Cuda);
-        assert_eq!(on_cuda.accumulate(pass, 8, 2).gradients, 3 * set);
+        assert_eq!(on_cuda.accumulate(pass, 8, 2).gradients, 1_000 + set);
     }
 
     #[test]

@@ -8,15 +8,15 @@ mod trainable;
 use std::collections::HashMap;
 use std::path::Path;
 
-use candle_core::{CpuStorage, DType, InplaceOp2, Layout, Tensor, Var, bail};
+use candle_core::{CpuStorage, DType, InplaceOp2, Layout, Tensor, Var};
 #[cfg(feature = "cuda")]
 use candle_core::{CudaStorage, backend::BackendStorage};
 use rayon::prelude::*;
 
 use crate::error::{PolicyError, Result};
 use crate::grad::Gradients;
-use crate::hugging_face::{read_tensors, write_tensors};
-use crate::ops::numbers;
+use crate::ops::{numbers, numbers_mut};
+use crate::tensor_file::{SavedTensor, StoredDtype, TensorFile, write_tensors};
 
 pub use config::{OptimizerConfig, Schedule};
 pub use trainable::Trainable;
@@ -135,24 +135,18 @@ impl AdamW {
 
     /// Writes the state to a safetensors file, atomically. `model` gives the names.
     pub fn save(&self, file: &Path, model: &impl Trainable) -> Result<()> {
-        let mut tensors = Vec::with_capacity(self.moments.len());
-        for ((name, _), moments) in model.parameters().zip(&self.moments) {
-            tensors.push((
-                name.to_owned(),
-                moments.shape().dims().to_vec(),
-                moments.flatten_all()?.to_vec1::<f32>()?,
-            ));
-        }
+        let parameters = model.parameters().zip(&self.moments);
+        let tensors = parameters.map(|((name, _), moments)| SavedTensor::whole(name, moments));
         let metadata = HashMap::from([("steps".to_owned(), self.steps.to_string())]);
-        write_tensors(file, &tensors, metadata)
+        write_tensors(file, tensors.collect(), metadata, StoredDtype::F32)
     }
 
     /// Reads the state that [`Self::save`] wrote, for a model of the same shape.
     pub fn load(file: &Path, model: &impl Trainable, config: OptimizerConfig) -> Result<Self> {
         let mut state = Self::new(model, config)?;
-        let (mut tensors, metadata) = read_tensors(file)?;
-        state.steps = metadata
-            .get("steps")
+        let mut tensors = TensorFile::open(file)?;
+        state.steps = tensors
+            .metadata("steps")
             .and_then(|steps| steps.parse().ok())
             .ok_or_else(|| {
                 PolicyError::checkpoint(
@@ -161,26 +155,7 @@ impl AdamW {
                 )
             })?;
         for ((name, _), moments) in model.parameters().zip(&state.moments) {
-            let expected = moments.shape().dims();
-            match tensors.remove(name) {
-                Some((shape, numbers)) if shape == expected => {
-                    moments.set(&Tensor::from_vec(numbers, shape, model.device())?)?;
-                }
-                Some((shape, _)) => {
-                    return Err(PolicyError::checkpoint(
-                        file,
-                        format!(
-                            "tensor {name}: expected {expected:?}, found {shape:?}: the state is another model's"
-                        ),
-                    ));
-                }
-                None => {
-                    return Err(PolicyError::checkpoint(
-                        file,
-                        format!("tensor {name} is missing: the state is another model's"),
-                    ));
-                }
-            }
+            tensors.read_into(name, moments, "an optimiser's state")?;
         }
         Ok(state)
     }
@@ -313,15 +288,5 @@ impl InplaceOp2 for Apply {
     ) -> candle_core::Result<()> {
         let device = moments.device();
         crate::cuda::optimizer::apply(device, (w, lw), (moments, lm), self.0.factors())
-    }
-}
-
-fn numbers_mut<'a>(
-    storage: &'a mut CpuStorage,
-    layout: &Layout,
-) -> candle_core::Result<&'a mut [f32]> {
-    match (storage, layout.contiguous_offsets()) {
-        (CpuStorage::F32(all), Some((from, to))) => Ok(&mut all[from..to]),
-        _ => bail!("the optimiser needs contiguous f32 state"),
     }
 }

@@ -13,13 +13,13 @@ use std::path::Path;
 use candle_core::{D, DType, Device, Result as TensorResult, Tensor, Var};
 
 use crate::batch::PackedBatch;
-use crate::error::{PolicyError, Result};
-use crate::hugging_face::{read_tensors, write_tensors};
+use crate::error::Result;
 use crate::in_order::run_in_order;
 use crate::model::Model;
 use crate::on_network::on_network;
 use crate::pass::PassOptions;
 use crate::qwen3::Backend;
+use crate::tensor_file::{SavedTensor, StoredDtype, TensorFile, write_tensors};
 
 const WEIGHT: &str = "value_head.weight";
 const BIAS: &str = "value_head.bias";
@@ -51,32 +51,18 @@ impl ValueHead {
     /// If the file is missing or damaged, or is another model's.
     pub fn load(file: &Path, model: &Model, trains_trunk: bool) -> Result<Self> {
         let head = Self::new(model, trains_trunk)?;
-        let (mut tensors, _) = read_tensors(file)?;
+        let mut tensors = TensorFile::open(file)?;
         for (name, variable) in head.parameters() {
-            let (shape, numbers) = tensors.remove(name).ok_or_else(|| {
-                let message = format!("tensor {name} is missing: not a value head");
-                PolicyError::checkpoint(file, message)
-            })?;
-            if shape != variable.dims() {
-                let expected = variable.dims();
-                let message = format!(
-                    "tensor {name}: expected {expected:?}, found {shape:?}: the head is another model's"
-                );
-                return Err(PolicyError::checkpoint(file, message));
-            }
-            variable.set(&Tensor::from_vec(numbers, shape, model.device())?)?;
+            tensors.read_into(name, variable, "a value head")?;
         }
         Ok(head)
     }
 
     /// Writes the head to a safetensors file, completely or not at all.
     pub fn save(&self, file: &Path) -> Result<()> {
-        let mut tensors = Vec::new();
-        for (name, variable) in self.parameters() {
-            let numbers = variable.flatten_all()?.to_vec1::<f32>()?;
-            tensors.push((name.to_owned(), variable.dims().to_vec(), numbers));
-        }
-        write_tensors(file, &tensors, HashMap::new())
+        let parameters = self.parameters();
+        let tensors = parameters.map(|(name, variable)| SavedTensor::whole(name, variable));
+        write_tensors(file, tensors.collect(), HashMap::new(), StoredDtype::F32)
     }
 
     /// Its weight and its bias, with their names.

@@ -333,7 +333,7 @@ pub(crate) fn head_index(config: &Qwen3Config) -> usize {
 
 /// A variable of a parameter's shape.
 pub(crate) fn variable(parameter: &Parameter, numbers: Vec<f32>, device: &Device) -> Result<Var> {
-    Var::from_tensor(&Tensor::from_vec(numbers, parameter.shape.clone(), device)?)
+    Var::from_vec(numbers, parameter.shape.clone(), device)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 mod decode_loop;
 
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -100,7 +100,7 @@ pub struct PolicyGenerator {
 }
 
 impl PolicyGenerator {
-    /// Starts the thread.
+    /// Starts the thread. It makes the KV cache when the first turn is asked for.
     ///
     /// `model` is a handle on the policy's weights (see [`Model::share`]). The generator must not
     /// outlive their next change, because one policy must sample a whole sequence. `context` is the
@@ -118,10 +118,16 @@ impl PolicyGenerator {
         let thread = std::thread::Builder::new()
             .name("rlf-decode".into())
             .spawn(move || {
-                let decoder = Decoder::new(&model, config.slots, context, workers);
-                let ended = decoder.and_then(|decoder| {
-                    DecodeLoop::new(&model, decoder, stop_ids, config).run(&inbox)
-                });
+                // An engine that only plays demonstrations never needs a cache.
+                let Some(first) = first_request(&inbox) else {
+                    return;
+                };
+                let ended = match Decoder::new(&model, config.slots, context, workers) {
+                    Ok(decoder) => {
+                        DecodeLoop::new(&model, decoder, stop_ids, config).run(first, &inbox)
+                    }
+                    Err(error) => Err(error),
+                };
                 if let Err(error) = ended {
                     *report
                         .lock()
@@ -160,6 +166,14 @@ impl PolicyGenerator {
     }
 }
 
+/// Waits for a request for a turn. None if the generator is dropped before there is one. Until then, there are no times to
+/// report, and no sequences to close.
+fn first_request(inbox: &Receiver<Command>) -> Option<Command> {
+    inbox
+        .iter()
+        .find(|command| matches!(command, Command::Generate(..)))
+}
+
 impl Drop for PolicyGenerator {
     fn drop(&mut self) {
         self.commands = None;
@@ -179,5 +193,63 @@ impl Generator for PolicyGenerator {
 
     fn close(&self, sequence: SequenceId) {
         self.send(Command::Close(sequence));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::Device;
+    use rlf_policy::{DrawKey, Purpose, Qwen3Config, Sampler, SamplingParams};
+
+    use super::*;
+
+    const CONTEXT: usize = 16;
+
+    fn model() -> Model {
+        let config = Qwen3Config {
+            vocab_size: 16,
+            hidden_size: 16,
+            intermediate_size: 16,
+            num_hidden_layers: 1,
+            num_attention_heads: 2,
+            num_key_value_heads: 1,
+            head_dim: 8,
+            max_position_embeddings: CONTEXT,
+            rms_norm_eps: 1e-6,
+            rope_theta: 1e4,
+            tie_word_embeddings: true,
+            initializer_range: 0.1,
+        };
+        Model::init(&config, 0, &Device::Cpu).unwrap()
+    }
+
+    #[test]
+    fn the_cache_is_made_when_the_first_turn_is_asked_for() {
+        // There is no cache of a context that the model does not have, so it fails when it is made.
+        let config = PolicyGeneratorConfig::default();
+        let generator =
+            PolicyGenerator::start(model(), Vec::new(), CONTEXT + 1, 1, config).unwrap();
+        let request = GenerateRequest {
+            sequence: SequenceId(0),
+            append: vec![1],
+            max_new_tokens: 1,
+            sampler: Sampler::new(SamplingParams::default(), 0, Purpose::Test).unwrap(),
+            key: DrawKey {
+                step: 0,
+                task: 0,
+                sample: 0,
+                position: 0,
+            },
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            generator.close(SequenceId(1));
+            assert_eq!(generator.take_times().await, GeneratorTimes::default());
+            assert_eq!(*generator.failure.lock().unwrap(), None);
+            let error = generator.generate(request).await.unwrap_err().to_string();
+            assert!(error.contains("a decoding context of 17 tokens"), "{error}");
+        });
     }
 }

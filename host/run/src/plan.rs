@@ -262,7 +262,7 @@ pub(crate) fn check(
         && host as f64 > memory as f64 * (1.0 - MARGIN)
     {
         reporter.warn(&format!(
-            "saving a checkpoint may need up to {} GB of this machine's memory, which has {} GB",
+            "the run may need up to {} GB of this machine's own memory, which has {} GB",
             gigabytes(host),
             gigabytes(memory)
         ));

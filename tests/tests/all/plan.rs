@@ -23,12 +23,11 @@ fn a_plan_has_the_memory_of_every_phase_and_the_time_of_a_step() {
     assert_eq!(
         names,
         [
-            "SFT: update",
+            "loading and saving",
             "SFT: evaluation",
-            "SFT: saving a checkpoint",
+            "SFT: update",
             "RL: rollout and evaluation",
             "RL: update",
-            "RL: saving a checkpoint",
         ]
     );
     let largest = phases.iter().map(|phase| bytes(&phase["parts"])).max();

@@ -40,6 +40,17 @@ pub(crate) fn numbers<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'
     }
 }
 
+/// The numbers of a contiguous f32 operand that an operator changes in place.
+pub(crate) fn numbers_mut<'a>(
+    storage: &'a mut CpuStorage,
+    layout: &Layout,
+) -> Result<&'a mut [f32]> {
+    match (storage, layout.contiguous_offsets()) {
+        (CpuStorage::F32(all), Some((from, to))) => Ok(&mut all[from..to]),
+        _ => bail!("an operator in place needs contiguous f32 numbers, got {layout:?}"),
+    }
+}
+
 fn storage_kind(storage: &CpuStorage) -> candle_core::DType {
     candle_core::backend::BackendStorage::dtype(storage)
 }

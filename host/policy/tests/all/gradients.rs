@@ -109,6 +109,40 @@ fn fused_operators_have_the_gradients_of_their_plain_twins() {
 }
 
 #[test]
+fn gradients_of_micro_batches_are_added_in_their_order_bit_for_bit() {
+    let config = quickstart();
+    let mut model = cpu(&config);
+    let batches = batches(&config);
+    assert_eq!(batches.len(), 3);
+    for operators in [Operators::Fused, Operators::Plain] {
+        model.use_operators(operators).unwrap();
+        let options = PassOptions {
+            temperature: TEMPERATURE,
+            ..PassOptions::default()
+        };
+        let alone = |index: usize| {
+            let batch = std::slice::from_ref(&batches[index]);
+            let done = model.accumulate(batch, &options, |_, tokens| loss(index, tokens));
+            done.unwrap().gradients
+        };
+        let first = alone(0);
+        let mut sums: Vec<Tensor> = first.iter().map(|(_, sum)| sum.clone()).collect();
+        for index in 1..batches.len() {
+            for (sum, (_, gradient)) in sums.iter_mut().zip(alone(index).iter()) {
+                *sum = (&*sum + gradient).unwrap();
+            }
+        }
+        let expected: Vec<u32> = sums
+            .iter()
+            .flat_map(|sum| sum.flatten_all().unwrap().to_vec1::<f32>().unwrap())
+            .map(f32::to_bits)
+            .collect();
+        let (_, together) = gradients(&model, &batches, PassOptions::default());
+        assert!(bits(&together) == expected, "{operators:?}");
+    }
+}
+
+#[test]
 fn every_parameters_gradient_agrees_with_a_numeric_one() {
     let config = tiny();
     let model = cpu(&config);

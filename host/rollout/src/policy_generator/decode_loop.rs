@@ -67,8 +67,13 @@ impl<'a> DecodeLoop<'a> {
         }
     }
 
-    /// Runs until the other end of `inbox` is gone.
-    pub(super) fn run(mut self, inbox: &Receiver<Command>) -> rlf_policy::Result<()> {
+    /// Handles `first`, and then what comes through `inbox`, until its other end is gone.
+    pub(super) fn run(
+        mut self,
+        first: Command,
+        inbox: &Receiver<Command>,
+    ) -> rlf_policy::Result<()> {
+        self.handle(first);
         loop {
             if self
                 .sequences

@@ -11,8 +11,6 @@ use crate::config::RunConfig;
 const PROGRAM: u64 = 170 << 20;
 /// Memory that the driver, its libraries and kernels take on a GPU. An estimate.
 const CUDA_LIBRARIES: u64 = 1 << 30;
-/// Bytes of a file of weights that are in memory while a checkpoint is loaded: a shard of Hugging Face's size.
-const SHARD: u64 = 5_000_000_000;
 
 /// One kind of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,16 +99,20 @@ impl RunMemory {
             certain("moments of the optimiser", planner.memory.moments()),
             certain("models that plugins ask", if on_cpu { models } else { 0 }),
         ];
+        let copies = planner.memory.checkpoint_copies();
         let mut phases = Vec::new();
+        if on_cpu {
+            phases.push(PhaseMemory {
+                name: "loading and saving",
+                parts: vec![certain("copies of a parameter", copies)],
+            });
+        }
         if let Some(sft) = config.sft.as_ref().filter(|sft| sft.steps > 0) {
             phases.extend(planner.sft(sft)?);
         }
         if let Some(rl) = config.rl.as_ref().filter(|rl| rl.steps > 0) {
             phases.extend(planner.rl(rl)?);
         }
-        // While a checkpoint is saved, and while weights are loaded.
-        let loading = planner.memory.weights() + planner.memory.weights().min(SHARD);
-        let copies = planner.memory.saving().max(loading);
         Ok(Self {
             always: present(always),
             phases,
@@ -146,13 +148,12 @@ struct Update {
 
 impl Update {
     fn parts(self) -> impl Iterator<Item = MemoryPart> {
-        let parts = self.gradients.into_iter().chain([self.activations]);
-        parts.filter(|part| part.bytes > 0)
+        self.gradients.into_iter().chain([self.activations])
     }
 }
 
 impl Planner<'_> {
-    fn sft(&self, sft: &SftConfig) -> Result<Vec<PhaseMemory>> {
+    fn sft(&self, sft: &SftConfig) -> Result<[PhaseMemory; 2]> {
         let passes = Passes {
             sequences: sft.batch_size,
             micro_batch_tokens: sft.micro_batch_tokens,
@@ -163,30 +164,10 @@ impl Planner<'_> {
             },
             checkpointing: sft.activation_checkpointing,
         };
-        let update = self.update(&passes)?;
-        // SFT plays demonstrations in an engine of its own, whose cache is never filled.
-        let idle = self.cache("cache of the engine that plays demonstrations");
-        let mut evaluation = vec![
-            idle.clone(),
-            self.cache("cache of keys and values"),
-            self.decoding_step()?,
-        ];
-        evaluation.extend(self.kept(&update.activations));
-        let mut phases = vec![
-            PhaseMemory {
-                name: "SFT: update",
-                parts: [idle.clone()].into_iter().chain(update.parts()).collect(),
-            },
-            PhaseMemory {
-                name: "SFT: evaluation",
-                parts: evaluation,
-            },
-        ];
-        phases.extend(self.saving("SFT: saving a checkpoint", &[idle]));
-        Ok(phases)
+        self.training(["SFT: evaluation", "SFT: update"], &passes, 0)
     }
 
-    fn rl(&self, rl: &RlConfig) -> Result<Vec<PhaseMemory>> {
+    fn rl(&self, rl: &RlConfig) -> Result<[PhaseMemory; 2]> {
         let trajectories = rl.prompts_per_step * rl.group_size;
         let passes = Passes {
             sequences: trajectories.div_ceil(rl.mini_batches.max(1)),
@@ -194,33 +175,38 @@ impl Planner<'_> {
             targets: self.lengths.written,
             checkpointing: rl.activation_checkpointing,
         };
-        let update = self.update(&passes)?;
-        let copy = if rl.kl_coefficient == 0.0 {
+        let reference = if rl.kl_coefficient == 0.0 {
             0
         } else {
             self.memory.copy()
         };
-        let reference = certain("reference policy", copy);
-        let cache = self.cache("cache of keys and values");
+        self.training(
+            ["RL: rollout and evaluation", "RL: update"],
+            &passes,
+            reference,
+        )
+    }
+
+    /// Decoding and updates, which take turns and have these names, beside a reference policy of so many bytes.
+    fn training(
+        &self,
+        [decoding, updating]: [&'static str; 2],
+        passes: &Passes,
+        reference: u64,
+    ) -> Result<[PhaseMemory; 2]> {
+        let update = self.update(passes)?;
+        let reference = certain("reference policy", reference);
+        let cache = self.cache();
         let mut rollout = vec![reference.clone(), cache.clone(), self.decoding_step()?];
         rollout.extend(self.kept(&update.activations));
-        let mut updating = vec![reference.clone()];
-        updating.extend(update.parts());
-        updating.extend(self.kept(&cache));
-        let mut phases = vec![
-            PhaseMemory {
-                name: "RL: rollout and evaluation",
-                parts: present(rollout),
-            },
-            PhaseMemory {
-                name: "RL: update",
-                parts: present(updating),
-            },
-        ];
-        let mut beside = vec![reference];
-        beside.extend(self.kept(&cache));
-        phases.extend(self.saving("RL: saving a checkpoint", &present(beside)));
-        Ok(phases)
+        let mut parts = vec![reference];
+        parts.extend(update.parts());
+        parts.extend(self.kept(&cache));
+        let phase = |name, parts: Vec<MemoryPart>| PhaseMemory {
+            name,
+            parts: present(parts),
+        };
+        Ok([phase(decoding, rollout), phase(updating, parts)])
     }
 
     /// The gradients and the activations of an update.
@@ -253,10 +239,10 @@ impl Planner<'_> {
     }
 
     /// The cache of an engine. The CPU's allocator may leave pages untouched until they are filled.
-    fn cache(&self, name: &'static str) -> MemoryPart {
+    fn cache(&self) -> MemoryPart {
         let (slots, context) = (self.config.engine.slots, self.config.dialogue.context);
         MemoryPart {
-            name,
+            name: "cache of keys and values",
             bytes: self.memory.cache(slots, context as usize),
             is_bound: self.processor == Processor::Cpu,
         }
@@ -279,15 +265,6 @@ impl Planner<'_> {
     fn kept(&self, part: &MemoryPart) -> Option<MemoryPart> {
         (self.processor == Processor::Cpu)
             .then(|| bound("memory that the allocator keeps", part.bytes))
-    }
-
-    /// The phase in which a checkpoint is saved, if the device's memory is the host's.
-    fn saving(&self, name: &'static str, beside: &[MemoryPart]) -> Option<PhaseMemory> {
-        let copies = certain("copies while files are written", self.memory.saving());
-        (self.processor == Processor::Cpu).then(|| PhaseMemory {
-            name,
-            parts: beside.iter().cloned().chain([copies]).collect(),
-        })
     }
 }
 
