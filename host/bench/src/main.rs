@@ -88,17 +88,20 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             });
             workloads.retain(|workload| workload.name.contains(shape));
             ensure!(!workloads.is_empty(), "no shape here is named `{shape}`");
+            let mut reports = Vec::new();
             for workload in &mut workloads {
                 workload.checkpointing &= !keep_activations;
                 // First, because this process does not give back a GPU's memory.
                 let peers = python
                     .as_ref()
-                    .map(|python| workload.in_transformers(&choice.device, python))
+                    .map(|python| workload.in_transformers(&choice.device, python, workers))
                     .transpose()?;
                 let mut report = policy::run(workload, &choice.device, workers)?;
                 report.compare(peers.unwrap_or_default());
                 println!("{report}");
+                reports.push(report);
             }
+            println!("{}", policy::table(&reports));
             Ok(ExitCode::SUCCESS)
         }
         Command::Memory { shape, plugins } => {
