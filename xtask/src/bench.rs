@@ -1,21 +1,23 @@
 //! `cargo xtask bench`: builds everything and runs `rlf-bench`.
 
-use std::path::PathBuf;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::{
-    conformance, host,
+    clients, conformance, host,
     machine::{self, Need},
     plugins,
     project::Project,
-    steps::{self, Steps, say},
+    steps::{Steps, say},
 };
 
 /// The release of the Python package `mcp` that sandbox and environments are compared with. `pydantic` comes with it.
 const MCP: &str = "mcp==1.30.0";
 
-/// Runs `rlf-bench WORDS`, after building everything that it needs.
+/// The word after `policy` that compares with torch and transformers.
+const PEERS: &str = "--peers";
+
+/// Runs `rlf-bench WORDS`, after building everything that it needs. `policy --peers` installs torch and transformers to
+/// compare with.
 pub fn run(project: &Project, words: &[String]) -> Result<()> {
     let mut steps = Steps::new();
     let sandbox = matches!(
@@ -35,10 +37,17 @@ pub fn run(project: &Project, words: &[String]) -> Result<()> {
     }
     let has_peer = matches!(words[0].as_str(), "sandbox" | "env");
     if has_peer && !words.iter().any(|word| word.starts_with("--python")) {
-        match steps.take("an MCP server to compare with", || mcp(project)) {
+        let installed = || clients::environment(project, "mcp", &[&[MCP]]);
+        match steps.take("an MCP server to compare with", installed) {
             Ok(python) => words.extend(["--python".into(), python.display().to_string()]),
             Err(error) => say(&format!("no MCP server to compare with: {error:#}")),
         }
+    }
+    if words[0] == "policy" && words.iter().any(|word| word == PEERS) {
+        words.retain(|word| word != PEERS);
+        let installed = || clients::with_transformers(project);
+        let python = steps.take("torch and transformers from PyPI", installed)?;
+        words.extend(["--python".into(), python.display().to_string()]);
     }
     if words[0] == "code" && !words.iter().any(|word| word.starts_with("--build")) {
         for build in conformance::builds(project, "python")? {
@@ -50,21 +59,4 @@ pub fn run(project: &Project, words: &[String]) -> Result<()> {
         project.command(project.bench_binary()).args(&words),
         "see the message of rlf-bench above",
     )
-}
-
-/// A Python interpreter with the package `mcp`, made in the target folder.
-fn mcp(project: &Project) -> Result<PathBuf> {
-    let folder = project.root().join("target/mcp");
-    let python = folder.join("bin/python");
-    if !folder.join("bin/mcp").exists() {
-        steps::output(project.command("python3").args(["-m", "venv"]).arg(&folder))
-            .context("python3 with its module venv is needed to make the environment")?;
-        steps::output(
-            project
-                .command(&python)
-                .args(["-m", "pip", "install", "--quiet", MCP]),
-        )
-        .context("pip cannot install the package")?;
-    }
-    Ok(python)
 }

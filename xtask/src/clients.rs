@@ -129,8 +129,7 @@ pub fn run(project: &Project, clients: Clients) -> Result<()> {
         );
     }
     if clients == Clients::Peft {
-        let installed = || environment(project, "peft", &[&PEFT]);
-        let python = steps.take("PEFT from PyPI", installed)?;
+        let python = steps.take("PEFT from PyPI", || with_transformers(project))?;
         return steps.run(
             "adapters in PEFT and of PEFT",
             (project.command(&python).arg(PEFT_CASES))
@@ -203,8 +202,14 @@ fn from_npm(project: &Project) -> Result<PathBuf> {
     Ok(folder)
 }
 
+/// The Python of an environment with torch, transformers and PEFT. It is about 4 GB: for Linux, PyPI has torch only
+/// with CUDA.
+pub(crate) fn with_transformers(project: &Project) -> Result<PathBuf> {
+    environment(project, "peft", &[&PEFT])
+}
+
 /// The Python of an environment in the target folder with the packages of each call of pip.
-fn environment(project: &Project, name: &str, calls: &[&[&str]]) -> Result<PathBuf> {
+pub(crate) fn environment(project: &Project, name: &str, calls: &[&[&str]]) -> Result<PathBuf> {
     let folder = project.root().join("target").join(name);
     let python = folder.join("bin/python");
     let ready = folder.join(calls.concat().join(" "));

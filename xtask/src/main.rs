@@ -51,7 +51,8 @@ enum Command {
     Science,
     /// Build the guests with C inside (the JavaScript interpreter and SQLite's reward), if they changed
     Javascript,
-    /// Measure speed and memory: `bench policy`, `memory`, `sandbox`, `env` or `code`, with the options of `rlf-bench`
+    /// Measure speed and memory: `bench policy`, `rollout`, `memory`, `sandbox`, `env` or `code`, with the options of
+    /// `rlf-bench`; `policy --peers` installs torch and transformers to compare with
     Bench {
         /// Arguments for `rlf-bench`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]

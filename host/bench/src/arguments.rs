@@ -35,6 +35,23 @@ pub(crate) enum Command {
         #[arg(long)]
         keep_activations: bool,
     },
+    /// Compare a rollout with slow tools with one that has a barrier for each turn, and with what it cannot go below
+    Rollout {
+        /// Worker threads of the policy (default: one per core)
+        #[arg(long)]
+        workers: Option<usize>,
+        /// Seed of the numbers of turns, their lengths and the tools' latencies
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Number of trajectories that wait for each other at a barrier; may be repeated
+        #[arg(
+            long = "batch",
+            value_name = "TRAJECTORIES",
+            default_values_t = [512_usize, 64],
+            value_parser = RangedU64ValueParser::<usize>::new().range(1..=512)
+        )]
+        batches: Vec<usize>,
+    },
     /// Compare the memory that `rlf-host plan` says with what runs on the CPU take
     Memory {
         /// Only policies whose name contains this: 0.35M, 3.7M or 30M

@@ -8,6 +8,8 @@
 //! | the command line | `arguments` |
 //! | speed of the policy; the cost of interrupting guests | `policy`, `interruption` |
 //! | the memory of a plan and of its run | `memory` |
+//! | a rollout with slow tools, beside a barrier for each turn | `rollout` |
+//! | its trajectories; the generator that forces their turns; its tool | `rollout::{plan, script, tool}` |
 //! | speed of tool calls, programs and environment sessions | `sandbox`, `code`, `env` |
 //! | calls inside one instance, for comparison | `instance` |
 //! | very many calls | `soak` |
@@ -23,6 +25,7 @@ mod interruption;
 mod memory;
 mod parity;
 mod policy;
+mod rollout;
 mod sandbox;
 mod soak;
 
@@ -88,17 +91,32 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             });
             workloads.retain(|workload| workload.name.contains(shape));
             ensure!(!workloads.is_empty(), "no shape here is named `{shape}`");
+            let mut reports = Vec::new();
             for workload in &mut workloads {
                 workload.checkpointing &= !keep_activations;
                 // First, because this process does not give back a GPU's memory.
                 let peers = python
                     .as_ref()
-                    .map(|python| workload.in_transformers(&choice.device, python))
+                    .map(|python| workload.in_transformers(&choice.device, python, workers))
                     .transpose()?;
                 let mut report = policy::run(workload, &choice.device, workers)?;
                 report.compare(peers.unwrap_or_default());
                 println!("{report}");
+                reports.push(report);
             }
+            println!("{}", policy::table(&reports));
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Rollout {
+            workers,
+            seed,
+            batches,
+        } => {
+            rollout::run(&rollout::Options {
+                workers: workers.unwrap_or_else(|| rlf_policy::cpu_facts().threads),
+                seed: *seed,
+                batches,
+            })?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Memory { shape, plugins } => {

@@ -2,10 +2,10 @@
 //!
 //! On the CPU, the comparison is the plain twin: the same network in candle's own operators. Both are measured in turn in
 //! the same run, so that a busy machine slows both. Where a Python with torch and transformers is given, the same work is
-//! then done there.
+//! done there first, on the CPU with as many threads.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -177,15 +177,27 @@ fn plain_peer(tokens: f64, seconds: Option<f64>) -> Vec<(String, f64)> {
     rate.into_iter().collect()
 }
 
-/// Figures of a peer, in the order of a report's rates, by number format.
-pub(crate) type PeerFigures = BTreeMap<String, Vec<f64>>;
+/// Figures of a peer, in the order of a report's rates, by number format. A figure is tokens per second, and the way in
+/// which they were reached.
+pub(crate) type PeerFigures = BTreeMap<String, Vec<(f64, String)>>;
+
+/// Variables that keep MKL, oneDNN and torch from a processor's best instructions. The peer does not inherit them.
+const LIMITS: [&str; 6] = [
+    "ATEN_CPU_CAPABILITY",
+    "DNNL_MAX_CPU_ISA",
+    "MKL_CBWR",
+    "MKL_DEBUG_CPU_TYPE",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "ONEDNN_MAX_CPU_ISA",
+];
 
 impl Workload {
-    /// Does the same work in transformers with this Python.
+    /// Does the same work in transformers with this Python, on the CPU with `workers` threads.
     pub(crate) fn in_transformers(
         &self,
         device: &candle_core::Device,
         python: &Path,
+        workers: usize,
     ) -> anyhow::Result<PeerFigures> {
         let (device, formats) = if device.is_cpu() {
             ("cpu", ["float32"])
@@ -206,9 +218,14 @@ impl Workload {
             "prompt": self.prompt,
             "new_tokens": self.new_tokens,
             "seconds": self.time.as_secs_f64(),
+            "workers": workers,
         });
-        let output = Command::new(python)
-            .args(["-c", include_str!("policy_peer.py"), &work.to_string()])
+        let mut peer = Command::new(python);
+        peer.args(["-c", include_str!("policy_peer.py"), &work.to_string()]);
+        for name in LIMITS {
+            peer.env_remove(name);
+        }
+        let output = peer
             .stderr(Stdio::inherit())
             .output()
             .with_context(|| format!("cannot start {}", python.display()))?;
@@ -224,11 +241,30 @@ impl Report {
     /// Adds the figures of transformers.
     pub(crate) fn compare(&mut self, figures: PeerFigures) {
         for (format, figures) in figures {
-            for (rate, figure) in self.rates.iter_mut().zip(figures) {
-                rate.peers.push((format!("transformers {format}"), figure));
+            for (rate, (figure, way)) in self.rates.iter_mut().zip(figures) {
+                rate.peers
+                    .push((format!("transformers {format}, {way}"), figure));
             }
         }
     }
+}
+
+/// All figures as one table in Markdown, for docs/performance.md.
+pub(crate) fn table(reports: &[Report]) -> String {
+    let mut text =
+        "| shape | work | tokens/s | others, and the ratio to them |\n|---|---|---|---|\n"
+            .to_owned();
+    for report in reports {
+        for rate in &report.rates {
+            let ours = rate.tokens_per_second;
+            let others: Vec<String> = (rate.peers.iter())
+                .map(|(name, peer)| format!("{name}: {peer:.0} ({:.2})", ours / peer))
+                .collect();
+            let (shape, work, others) = (&report.name, &rate.what, others.join("; "));
+            _ = writeln!(text, "| {shape} | {work} | {ours:.0} | {others} |");
+        }
+    }
+    text
 }
 
 /// Measures `workload` with `workers` threads on the model's device.
