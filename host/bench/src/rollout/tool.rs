@@ -62,7 +62,7 @@ impl ToolServer for WaitingTool {
     fn limits(&self) -> ServerLimits {
         ServerLimits {
             arguments_bytes: 1024,
-            deadline: Duration::from_secs(600),
+            deadline: Duration::from_mins(10),
             retries: 0,
         }
     }
