@@ -63,7 +63,7 @@ pub(crate) enum Command {
     /// Play a step of RL again and compare it with what the run recorded: tokens, log-probabilities, calls, rewards, metrics
     ///
     /// The replay begins with the newest checkpoint before the step, so it also repeats the steps between the two. The run's
-    /// folder is only read. Weights are trained in a temporary folder (TMPDIR), which is removed at the end.
+    /// folder is only read. Records of the replay go to a temporary folder (TMPDIR), which is removed at the end.
     ///
     /// Exit code: 0 if all is the same, 1 if something differs, 2 if the step could not be replayed.
     Replay(Replay),
