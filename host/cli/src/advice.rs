@@ -8,7 +8,7 @@ use rlf_run::{ConfigurationError, FolderError, PluginsError, RunFailure};
 use rlf_train::error::TrainError;
 use rlf_train::run::RunError;
 
-/// Adds the options of `train`, `eval` and `rollout` that mend the error, if there are any.
+/// Adds the options of `train`, `eval`, `rollout` and `replay` that mend the error, if there are any.
 pub(crate) fn with_options(failure: impl Into<RunFailure>) -> anyhow::Error {
     let failure = failure.into();
     let (before, after) = match &failure {

@@ -60,6 +60,13 @@ pub(crate) enum Command {
     Eval(Eval),
     /// Play one task with a run's policy and print the trajectory: turns, calls, observations, mask, rewards
     Rollout(Rollout),
+    /// Play a step of RL again and compare it with what the run recorded: tokens, log-probabilities, calls, rewards, metrics
+    ///
+    /// The replay begins with the newest checkpoint before the step, so it also repeats the steps between the two. The run's
+    /// folder is only read. Records of the replay go to a temporary folder (TMPDIR), which is removed at the end.
+    ///
+    /// Exit code: 0 if all is the same, 1 if something differs, 2 if the step could not be replayed.
+    Replay(Replay),
     /// Write a run's report: one HTML page with curves, configuration and trajectories
     Report(Report),
     /// Write the whole model of a run that trained LoRA adapters, for programs that read no adapters
@@ -306,6 +313,32 @@ pub(crate) struct Rollout {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// Folder of the run
+    pub(crate) run: PathBuf,
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectory,
+    /// The step of RL, from 1
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    pub(crate) step: u64,
+    /// Outcomes of calls that may not repeat
+    #[arg(long, value_enum, default_value_t = ReplayedOutcomes::Recorded)]
+    pub(crate) outcomes: ReplayedOutcomes,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The outcomes of calls that time stopped, or whose tools look outside of the sandbox.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum ReplayedOutcomes {
+    /// As the run recorded them. Such calls are not made
+    Recorded,
+    /// All calls are made again
+    Again,
 }
 
 #[derive(Debug, Args)]

@@ -78,6 +78,7 @@ fn main() -> ExitCode {
     }
     let failure = match arguments.command {
         Command::Run(_) => ExitCode::from(commands::run::NOT_RUN),
+        Command::Replay(_) => ExitCode::from(commands::replay::NOT_REPLAYED),
         _ => ExitCode::FAILURE,
     };
     let outcome = match arguments.command {
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         Command::Ablate(options) => commands::ablate::run(&options),
         Command::Eval(options) => commands::eval::run(&options),
         Command::Rollout(options) => commands::rollout::run(&options),
+        Command::Replay(options) => commands::replay::run(&options),
         Command::Report(options) => commands::report::run(&options),
         Command::Merge(options) => commands::merge::run(&options),
         Command::Plugin(options) => commands::plugin::run(&options),

@@ -6,6 +6,7 @@ use rlf_dialogue::dialogue::Dialogue;
 use rlf_environments::environments::Environments;
 use rlf_tools::tool_manager::ToolManager;
 
+use crate::recorded::RecordedOutcomes;
 use crate::shown_tools::ShownTools;
 use crate::user::User;
 
@@ -22,4 +23,6 @@ pub struct EpisodeContext {
     pub shown: ShownTools,
     /// Plays the users of tasks that ask for a model as their user; none if no task does.
     pub user: Option<Arc<dyn User>>,
+    /// Outcomes that calls take instead of being made, in a replay; none otherwise.
+    pub recorded: Option<Arc<RecordedOutcomes>>,
 }

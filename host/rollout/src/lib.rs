@@ -24,6 +24,7 @@
 //! | the parts of a rollout, its settings, the surroundings of an episode | [`engine`], `settings`, `context` |
 //! | the trait that produces turns, and the policy behind it | [`generate`], [`policy_generator`] |
 //! | an episode's environment session, tools and prompt | [`task_environment`] |
+//! | outcomes that calls take in a replay | `recorded`: [`RecordedOutcomes`] |
 //! | simulated users | [`user`], `conversation` |
 //! | renamed and held-out tools | [`shown_tools`] |
 //! | errors | `error` |
@@ -40,6 +41,7 @@ pub mod evaluate;
 pub mod generate;
 pub mod player;
 pub mod policy_generator;
+mod recorded;
 pub mod rollout;
 mod settings;
 pub mod shown_tools;
@@ -52,4 +54,5 @@ pub use engine::RolloutEngine;
 pub use episode::PolicyPlayer;
 pub use error::RolloutError;
 pub use player::Player;
+pub use recorded::RecordedOutcomes;
 pub use settings::{RolloutSettings, TrajectoryIndex};

@@ -329,20 +329,23 @@ impl TaskEnvironment {
         let shown_as = |name: &str| shown_tools.iter().find(|tool| tool.name == name);
         let is_of_plugin = |name: &str| self.plugin_tools.iter().any(|tool| tool.name == name);
         let has_session = self.session.is_some();
-        let count = calls.len();
         let (mut own, mut others) = (Vec::new(), Vec::new());
+        let mut all: Vec<(usize, CallOutcome)> = Vec::with_capacity(calls.len());
         for (place, mut call) in calls.into_iter().enumerate() {
+            let recorded = self.context.recorded.as_ref();
+            let recorded = recorded.and_then(|outcomes| outcomes.get(&call)).cloned();
             let shown = call.name.clone();
             if let Some(tool) = shown_as(&shown) {
                 call.arguments = tool.own_arguments(&call.arguments);
                 tool.own_name().clone_into(&mut call.name);
             }
-            let list = if has_session && !is_of_plugin(&call.name) {
-                &mut own
+            if has_session && !is_of_plugin(&call.name) {
+                own.push((place, shown, call));
+            } else if let Some(outcome) = recorded {
+                all.push((place, outcome));
             } else {
-                &mut others
-            };
-            list.push((place, shown, call));
+                others.push((place, shown, call));
+            }
         }
         let session = self.session.as_mut();
         let in_order = async {
@@ -364,7 +367,6 @@ impl TaskEnvironment {
             .into_iter()
             .zip(others)
             .map(|((place, shown), outcome)| (place, shown, outcome));
-        let mut all: Vec<(usize, CallOutcome)> = Vec::with_capacity(count);
         for (place, shown, mut outcome) in own.into_iter().chain(others) {
             if let (Ended::InvalidArguments, Some(tool), Some(message)) =
                 (outcome.ended, shown_as(&shown), &mut outcome.observation)

@@ -393,6 +393,27 @@ pub enum SavedRunError {
     /// The run has no weights yet.
     #[error("{} has no checkpoint yet; wait for its first, or train on", .0.display())]
     NoCheckpoint(PathBuf),
+    /// The run recorded no such step of RL.
+    #[error("{} has no step {step} of RL: {}", path.display(), recorded(*last))]
+    NoStep {
+        /// The folder.
+        path: PathBuf,
+        /// The step, from 1.
+        step: u64,
+        /// The last step that the run recorded.
+        last: Option<u64>,
+    },
+    /// No checkpoint has the weights from which a step could be replayed.
+    #[error(
+        "{} has no checkpoint before step {step} of RL; put the last one of SFT back from a copy",
+        path.display()
+    )]
+    NoStart {
+        /// The folder.
+        path: PathBuf,
+        /// The step, from 1.
+        step: u64,
+    },
     /// The checkpoint is a whole model, so there is nothing to merge.
     #[error(
         "{} is a whole model already, because its run has no [model.lora]; use the folder as it is", .0.display()
@@ -414,6 +435,14 @@ pub enum SavedRunError {
         /// The parser's error.
         source: serde_json::Error,
     },
+}
+
+/// The steps that a run recorded, for a message.
+fn recorded(last: Option<u64>) -> String {
+    match last {
+        Some(last) => format!("it recorded steps 1 to {last}"),
+        None => "it recorded none".to_owned(),
+    }
 }
 
 impl SavedRunError {

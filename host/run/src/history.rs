@@ -121,7 +121,10 @@ fn trajectories(run: &Path) -> Result<Vec<Value>, RunFailure> {
 }
 
 /// The first `count` lines of a file of a run. The error of a line that is not JSON has its number.
-fn json_lines<T: DeserializeOwned>(file: &Path, count: usize) -> Result<Vec<T>, RunFailure> {
+pub(crate) fn json_lines<T: DeserializeOwned>(
+    file: &Path,
+    count: usize,
+) -> Result<Vec<T>, RunFailure> {
     let text = std::fs::read_to_string(file)
         .map_err(RunFailure::io(format!("cannot read {}", file.display())))?;
     let lines = text.lines().take(count).enumerate().map(|(index, line)| {

@@ -14,6 +14,7 @@
 //! | training, resuming, the order of a run | `train`: [`train()`](train()) |
 //! | continued SFT, as a control for RL | `control` |
 //! | evaluating a run, playing one of its tasks | `saved`: [`SavedRun`] |
+//! | playing a step of a run again, and comparing it with its record | [`replay`]: [`Replay`] |
 //! | the weights of a run's policy; the whole model of a run with adapters | `weights`, `merge`: [`merge()`](merge()) |
 //! | measuring a model behind an endpoint | `measured`: [`MeasuredEndpoint`] |
 //! | the memory and the time that a run needs, before anything is loaded | [`plan`]: [`Plan`] |
@@ -73,6 +74,7 @@ mod own_weights;
 mod parts;
 pub mod plan;
 pub mod plugins;
+pub mod replay;
 mod reporter;
 mod rollouts;
 mod saved;
@@ -97,6 +99,7 @@ pub use models::open_models;
 pub use parts::RunParts;
 pub use plan::{Plan, PlanOptions, PlannedMachine};
 pub use plugins::PluginSources;
+pub use replay::Replay;
 pub use reporter::{Moment, RunReporter, RunSummary, Silent};
 pub use saved::SavedRun;
 pub use text::Corpus;

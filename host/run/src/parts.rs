@@ -26,7 +26,8 @@ use rlf_rollout::evaluate::{Evaluation, evaluate};
 use rlf_rollout::policy_generator::PolicyGenerator;
 use rlf_rollout::user::{User, UsersMode};
 use rlf_rollout::{
-    EpisodeContext, Player, PolicyPlayer, RolloutEngine, RolloutError, RolloutSettings,
+    EpisodeContext, Player, PolicyPlayer, RecordedOutcomes, RolloutEngine, RolloutError,
+    RolloutSettings,
 };
 use rlf_tools::tool_manager::{Outside, ToolManager};
 use rlf_tools::{NoPolicy, POLICY};
@@ -73,6 +74,8 @@ pub struct RunParts {
     user: Option<Arc<dyn User>>,
     /// Leads trajectories, if the configuration has an agent. One that is asked over HTTP is made for the first rollout.
     agent: OnceLock<Arc<dyn Agent>>,
+    /// Outcomes that calls take instead of being made, in a replay.
+    pub(crate) recorded: Option<Arc<RecordedOutcomes>>,
     /// Loads new versions of plugins that are replaced on disk, for later calls.
     _follower: Option<Follower>,
 }
@@ -236,6 +239,7 @@ impl RunParts {
             environments: environments.clone(),
             shown: config.shown_tools.clone(),
             user: user.clone(),
+            recorded: None,
         };
         let checked = tasks.check(&context);
         report_problems(
@@ -262,6 +266,7 @@ impl RunParts {
             environments,
             user,
             agent,
+            recorded: None,
             _follower: follower,
             tasks,
             demonstrations,
@@ -373,6 +378,7 @@ impl RunParts {
             environments: self.environments.clone(),
             shown: self.config.shown_tools.clone(),
             user: self.user.clone(),
+            recorded: self.recorded.clone(),
         }
     }
 

@@ -281,7 +281,8 @@ async fn train_phases(
     Ok(end)
 }
 
-fn device_name(device: &Device) -> String {
+/// The name of a device, as the record of a run's machine has it.
+pub(crate) fn device_name(device: &Device) -> String {
     match device.location() {
         DeviceLocation::Cpu => "cpu".into(),
         DeviceLocation::Cuda { gpu_id } => format!("cuda:{gpu_id}"),

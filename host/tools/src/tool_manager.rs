@@ -1,6 +1,8 @@
 //! The tools of all plugins in one namespace. Calls are validated, run side by side and answered in call order. Every
 //! call ends in one row of the table in docs/architecture.md, "How calls end".
 
+mod repeats;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex};

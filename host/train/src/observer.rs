@@ -19,6 +19,8 @@ pub enum NextStep {
     /// As [`NextStep::Interrupt`], although the observer was not done with the step, for example because it broke off an
     /// evaluation. A resumed run shows it the step again, without the lines that it wrote this time.
     Abandon,
+    /// Stop the run and save no checkpoint, for a run that nobody goes on with.
+    Leave,
 }
 
 /// An observer's report on a step.

@@ -98,11 +98,12 @@ pub(crate) async fn after_step(
     }
     state.finished = (state.step >= course.steps || state.ended_early) && !state.unobserved;
     let due = state.step.is_multiple_of(run.keep().every) || is_best && run.keep().keep_best;
-    if due || state.finished || next != NextStep::Continue {
+    let saves = due || state.finished || next != NextStep::Continue;
+    if saves && next != NextStep::Leave {
         save(state, run, model, learner)?;
     }
     Ok(match next {
-        NextStep::Interrupt | NextStep::Abandon => Some(PhaseEnd::Interrupted),
+        NextStep::Interrupt | NextStep::Abandon | NextStep::Leave => Some(PhaseEnd::Interrupted),
         _ if state.finished => Some(PhaseEnd::Finished),
         NextStep::Continue => None,
     })

@@ -41,7 +41,7 @@ use crate::phase::Phase;
 use error::bullets;
 use identity::{changes, has_task_hashes};
 use json_file::{read_json, write_json};
-use layout::{checkpoints_path, reference_path, trajectories_path, trajectory_file};
+use layout::{checkpoints_path, trajectories_path, trajectory_file};
 
 pub(crate) use checkpoint::OPTIMIZER;
 pub use checkpoint::{BestValidation, Checkpoint, TrainerState, Validations};
@@ -50,11 +50,11 @@ pub use error::RunError;
 pub use frozen::{FrozenMoment, FrozenWeights};
 pub use identity::{RunSpec, TaskFile, content_changes};
 pub use layout::{
-    assets_path, base_path, config_path, is_run, machine_path, metrics_path, plugins_path,
-    trajectory_files,
+    assets_path, base_path, config_path, frozen_path, is_run, machine_path, metrics_path,
+    plugins_path, reference_path, trajectory_files,
 };
 pub use lock::lock;
-pub use machine::{Machine, binary_hash};
+pub use machine::{Machine, binary_hash, machine_changes};
 pub use metrics_files::{Metrics, MetricsPosition};
 pub use rlf_files::{FolderLock, LOCK_FILE};
 

@@ -38,6 +38,7 @@ mod plugin_commands;
 mod preparing;
 mod python_plugins;
 mod registry;
+mod replay;
 mod resuming;
 mod run_library;
 mod script_training;

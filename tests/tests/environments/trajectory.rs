@@ -124,6 +124,7 @@ async fn play_led(
             environments: host.environments.clone(),
             shown: ShownTools::default(),
             user: None,
+            recorded: None,
         },
         rewards: Arc::new(RewardStack::new(&host.registry, &rewards).expect("it is there")),
         player,

@@ -157,6 +157,7 @@ async fn play_texts(host: &TestHost, reward: &str, texts: Vec<String>) -> Played
             ),
             shown: ShownTools::default(),
             user: None,
+            recorded: None,
         },
         rewards: Arc::new(RewardStack::new(&host.registry, &rewards).expect("it is there")),
         player: Arc::new(PolicyPlayer::new(Arc::new(script))),

@@ -13,6 +13,7 @@ pub(crate) mod mcp;
 pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod plugin;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod rollout;
 pub(crate) mod run;

@@ -83,13 +83,13 @@ pub fn base_path(run: &Path) -> PathBuf {
     run.join("base")
 }
 
-/// The folder of the weights that RL began with.
-pub(super) fn reference_path(run: &Path) -> PathBuf {
+/// The folder of the weights with which RL began in the run in `run`, if a KL term needs them.
+pub fn reference_path(run: &Path) -> PathBuf {
     run.join("reference")
 }
 
 /// The folder of the weights of the run in `run` that plugins ask.
-pub(super) fn frozen_path(run: &Path) -> PathBuf {
+pub fn frozen_path(run: &Path) -> PathBuf {
     run.join("frozen")
 }
 

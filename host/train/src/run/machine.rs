@@ -1,8 +1,13 @@
 //! The binary and the machine of a run: results are identical bit for bit only if both are the same.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use super::digests::file_digest;
+use super::error::RunError;
+use super::json_file::read_json;
+use super::layout::machine_path;
 
 /// BLAKE3 of the running executable; empty if it cannot be read.
 pub fn binary_hash() -> String {
@@ -46,4 +51,15 @@ impl Machine {
     pub(super) fn bits(&self) -> [&str; 4] {
         [&self.binary, &self.processor, &self.simd, &self.device]
     }
+}
+
+/// The differences between the binary and machine with which the run in `run` began and `now`, one sentence each. They can
+/// change the last bits of results.
+pub fn machine_changes(run: &Path, now: &Machine) -> Result<Vec<String>, RunError> {
+    let before: Machine = read_json(&machine_path(run))?;
+    let names = ["binary", "processor", "instruction set", "device"];
+    let parts = names.into_iter().zip(before.bits()).zip(now.bits());
+    let changed = parts.filter(|((_, before), now)| before != now);
+    let told = changed.map(|((name, before), now)| format!("{name}: was {before}, is {now}"));
+    Ok(told.collect())
 }
