@@ -198,6 +198,7 @@ impl Bench {
             environments: self.environments.clone(),
             shown: ShownTools::default(),
             user: None,
+            recorded: None,
         };
         let mut plays = JoinSet::new();
         for member in members {
