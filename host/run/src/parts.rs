@@ -73,6 +73,8 @@ pub struct RunParts {
     user: Option<Arc<dyn User>>,
     /// Leads trajectories, if the configuration has an agent. One that is asked over HTTP is made for the first rollout.
     agent: OnceLock<Arc<dyn Agent>>,
+    /// The program that supervises agents.
+    supervisor: Option<PathBuf>,
     /// Loads new versions of plugins that are replaced on disk, for later calls.
     _follower: Option<Follower>,
 }
@@ -262,6 +264,7 @@ impl RunParts {
             environments,
             user,
             agent,
+            supervisor: plugins.preparer.clone(),
             _follower: follower,
             tasks,
             demonstrations,
@@ -431,7 +434,8 @@ impl RunParts {
             return Ok(Some(agent.clone()));
         }
         let temperature = temperature(&self.config);
-        let agents = Agents::new(config.clone(), temperature).map_err(|error| of_agents(&error))?;
+        let agents = Agents::new(config.clone(), temperature, self.supervisor.clone());
+        let agents = agents.map_err(|error| of_agents(&error))?;
         Ok(Some(self.agent.get_or_init(|| Arc::new(agents)).clone()))
     }
 
