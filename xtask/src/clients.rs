@@ -1,5 +1,5 @@
 //! `cargo xtask clients`: runs published clients from PyPI against our service; trains by agents that use published packages;
-//! runs MCP clients and servers from PyPI and npm; those of OpenEnv; published trainers with the
+//! runs MCP clients and servers from PyPI and npm; those of OpenEnv, with TRL; published trainers with the
 //! Python package; or PEFT with adapters of a run. It is not part of the tests, because it needs the network and a Python.
 
 use std::{
@@ -84,7 +84,8 @@ pub enum Clients {
     Agents,
     /// MCP's Python SDK, inspector and conformance tests, and a published MCP server; needs npm
     Mcp,
-    /// OpenEnv's clients and TRL against our service, and training in environments of OpenEnv's server; downloads about 4 GB
+    /// OpenEnv's clients and TRL against our service, and training in environments of OpenEnv's server; downloads about
+    /// 4 GB
     Openenv,
     /// PEFT, which loads adapters of a run, and whose adapters a run loads; downloads about 4 GB
     Peft,

@@ -40,8 +40,9 @@ pub struct Agents {
 
 impl Agents {
     /// Checks the configuration, and listens. Connections are accepted from the first trajectory on. `temperature` is the
-    /// one at which training samples. `supervisor` is the program that runs [`supervise`](crate::supervisor::supervise).
-    /// Without it, and on systems other than Linux, only an agent's process group is killed at its end.
+    /// one at which training samples. `supervisor` is the program that runs
+    /// [`supervise`](crate::supervisor::supervise). Without it, and on systems other than Linux, only an agent's process
+    /// group is killed at its end.
     pub fn new(
         config: AgentConfig,
         temperature: f32,

@@ -278,8 +278,8 @@ impl TrajectoryCalls {
             .place_call(name.clone(), arguments.clone())?)
     }
 
-    /// Gives a call its place in the trajectory. If it acts in the environment's session, its place is behind the call that
-    /// was announced before it.
+    /// Gives a call its place in the trajectory. If it acts in the environment's session, its place is behind the call
+    /// that was announced before it.
     fn queue(&self, call: &ToolCall) -> Place {
         let placed = self.place(call);
         let (sender, ended) = oneshot::channel();

@@ -34,7 +34,7 @@ impl OpenTrajectory {
         name: String,
         arguments: Value,
     ) -> Result<Called, Refusal> {
-        // The tools of an environment are known when the call before has ended. A call of a plugin's tool need not wait.
+        // The tools of an environment are known when the call before has ended. A plugin's tool need not wait.
         let tools = if self.trajectory.is_tool_of_plugin(&name) {
             None
         } else {

@@ -42,8 +42,8 @@ impl Drop for Group {
     }
 }
 
-/// Runs an agent to its end: writes the task to its standard input, and reads its report. At the end, or when the future is
-/// dropped, `supervisor` kills all processes that the agent started. It is the program that runs
+/// Runs an agent to its end: writes the task to its standard input, and reads its report. At the end, or when the future
+/// is dropped, `supervisor` kills all processes that the agent started. It is the program that runs
 /// [`supervise`](crate::supervisor::supervise). Without it, only the agent's process group is killed.
 pub(crate) async fn run(
     config: &AgentConfig,

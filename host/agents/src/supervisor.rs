@@ -1,17 +1,17 @@
 //! A process between rlf-host and an agent. It ends everything that the agent started.
 //!
 //! A process group is not enough: a process leaves it by `setsid`, and nobody kills the group after rlf-host itself was
-//! killed. The supervisor is a subreaper (prctl(2), `PR_SET_CHILD_SUBREAPER`): if a process below it loses its parent, the
-//! supervisor becomes the parent. So it can find and kill all of them, without any rights. It does so when the agent has
-//! ended, or when its own standard input ends, which also happens when rlf-host is killed.
+//! killed. The supervisor is a subreaper (prctl(2), `PR_SET_CHILD_SUBREAPER`): if a process below it loses its parent,
+//! the supervisor becomes the parent. So it can find and kill all of them, without any rights. It does so when the
+//! agent has ended, or when its own standard input ends, which also happens when rlf-host is killed.
 //!
-//! The supervisor is a program of the same build, started with the argument [`ARGUMENT`]: it calls [`supervise`] and exits.
-//! The first line of its standard input is the agent's task. Its standard output is that of the agent, and then one line of
-//! its own, which says how the agent ended.
+//! The supervisor is a program of the same build, started with the argument [`ARGUMENT`]: it calls [`supervise`] and
+//! exits. The first line of its standard input is the agent's task. Its standard output is that of the agent, and then
+//! one line of its own, which says how the agent ended.
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::thread;
@@ -19,7 +19,7 @@ use std::thread;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
 use serde::{Deserialize, Serialize};
 
-/// Command-line argument that starts a program as the supervisor. The agent's program and its arguments follow after `--`.
+/// Command-line argument that starts a program as the supervisor. The agent's program and arguments follow after `--`.
 pub const ARGUMENT: &str = "supervise";
 
 /// The end of an agent: the last line of its supervisor's output.
@@ -33,8 +33,8 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    /// Splits what a supervisor wrote into the agent's own output and its ending. None if the supervisor did not come to
-    /// its end.
+    /// Splits what a supervisor wrote into the agent's own output and its ending. None if the supervisor did not come
+    /// to its end.
     pub(crate) fn split(written: &str) -> Option<(&str, Self)> {
         let (of_agent, last) = written.strip_suffix('\n')?.rsplit_once('\n')?;
         Some((of_agent, rlf_json::from_str(last).ok()?))
@@ -48,8 +48,8 @@ impl Ending {
     }
 }
 
-/// Runs an agent, as its supervisor, and ends all processes below this one. A program that starts agents calls this before
-/// anything else if its first argument is [`ARGUMENT`].
+/// Runs an agent, as its supervisor, and ends all processes below this one. A program that starts agents calls this
+/// before anything else if its first argument is [`ARGUMENT`].
 #[must_use]
 pub fn supervise(command: &[OsString]) -> ExitCode {
     let ending = match run(command) {
@@ -96,7 +96,7 @@ fn start(command: &[OsString]) -> io::Result<Child> {
 
 /// Passes the task on to the agent, and kills the agent when the input ends.
 fn follow_input(agent: Option<ChildStdin>) {
-    let mut input = BufReader::new(io::stdin().lock());
+    let mut input = io::stdin().lock();
     let mut task = Vec::new();
     _ = input.read_until(b'\n', &mut task);
     // An agent that does not read its task must not hide the end of the input.

@@ -1,5 +1,5 @@
-//! The terms of `turns` beside the credit that plugins give. A plugin does not declare its terms, and a term may have no
-//! credit in a whole group, for example if nobody made a call. So only a term that looks misspelt is refused.
+//! The terms of `turns` beside the credit that plugins give. A plugin does not declare its terms, and a term may have
+//! no credit in a whole group, for example if nobody made a call. So only a term that looks misspelt is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -174,8 +174,8 @@ impl AgentTrajectory {
         self.plugin_tools.contains(name)
     }
 
-    /// True if a call of this tool acts in the session of the task's environment. Such calls are made one after the other,
-    /// and all others beside them.
+    /// True if a call of this tool acts in the session of the task's environment. Such calls are made one after the
+    /// other, and all others beside them.
     pub fn acts_in_session(&self, name: &str) -> bool {
         self.task.environment.is_some() && !self.is_tool_of_plugin(name)
     }
