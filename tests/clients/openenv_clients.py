@@ -166,6 +166,12 @@ async def steps_beside_the_same_environment_in_python(url):
         print(f"    8 clients: rlf-host {ours:.0f} steps/s, OpenEnv's server {theirs:.0f} steps/s, ratio {ours / theirs:.1f}")
 
 
+async def trl_trains_in_an_environment_of_ours(url):
+    script = [sys.executable, OWN / "openenv_trl.py", f"{url}/counter"]
+    trained = subprocess.run(script, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert trained.returncode == 0, trained.stdout[-3_000:]
+
+
 class server:
     """An environment of openenv_servers.py."""
 
@@ -269,7 +275,7 @@ every = 20
 CASES = [
     generic_client_plays_tasks_to_their_goals, mistakes_are_told_and_end_nothing, tool_client_lists_and_calls,
     tool_client_over_http_keeps_its_session, a_thousand_sessions_at_once, steps_beside_the_same_environment_in_python,
-    environments_of_openenv_train_here,
+    environments_of_openenv_train_here, trl_trains_in_an_environment_of_ours,
 ]
 
 

@@ -23,24 +23,11 @@ def scenario():
     return next(one for one in scenarios if one["id"] == "library-lend")
 
 
-def tokenizer(template):
-    """A byte-level tokenizer of 512 tokens with Qwen3's special tokens."""
-    from tokenizers import ByteLevelBPETokenizer
-    from transformers import PreTrainedTokenizerFast
-
-    trained = ByteLevelBPETokenizer()
-    trained.train_from_iterator([template], vocab_size=512, special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=trained._tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", chat_template=template
-    )
-
-
 def trl():
     """One step of GRPO, with a reward of a plugin and the verdict of an environment."""
     from datasets import Dataset
-    from transformers import Qwen3Config, Qwen3ForCausalLM
+    from small_model import small_model
     from trl import GRPOConfig, GRPOTrainer
-    from trl.chat_template_utils import qwen3_chat_template
 
     from rlf_host.adapters.trl import environment_class, reward_func
 
@@ -54,8 +41,7 @@ def trl():
         getattr(session, name)(**arguments)
     assert (before < 1.0, session.get_reward()) == (True, 1.0), before
 
-    shape = dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1)
-    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=512, head_dim=16, **shape))
+    model, tokenizer = small_model()
     row = {
         "prompt": [{"role": "user", "content": "Lend The Salt Road to Ida."}],
         "answer": "42",
@@ -69,7 +55,7 @@ def trl():
         )
         trainer = GRPOTrainer(
             model=model,
-            processing_class=tokenizer(qwen3_chat_template),
+            processing_class=tokenizer,
             args=settings,
             train_dataset=Dataset.from_list([row] * 4),
             reward_funcs=[reward_func(Plugins(only=["numeric-match"]), "numeric-match", "match")],

@@ -1,5 +1,5 @@
 //! `cargo xtask clients`: runs published clients from PyPI against our service; trains by agents that use published packages;
-//! runs MCP clients and servers from PyPI and npm; those of OpenEnv; published trainers with the
+//! runs MCP clients and servers from PyPI and npm; those of OpenEnv, with TRL; published trainers with the
 //! Python package; or PEFT with adapters of a run. It is not part of the tests, because it needs the network and a Python.
 
 use std::{
@@ -30,16 +30,15 @@ const VERL: &str = "verl==0.9.1";
 const TINKER: [&str; 2] = ["tinker-cookbook==0.6.1", "chz"];
 /// The program that runs the clients.
 const CASES: &str = "tests/clients/clients.py";
-/// The trainers that the Python package has adapters for, with what their parts need that are used.
-const TRAINERS: [&str; 7] = [
+/// TRL, with what its GRPO with environments needs.
+const TRL: [&str; 4] = [
     "torch==2.15.0",
     "transformers==5.24.0",
     "trl==1.16.0",
-    "verifiers==0.4.0",
     "jmespath",
-    "ray",
-    "tensordict",
 ];
+/// The other trainers that the Python package has adapters for, with what their parts need that are used.
+const TRAINERS: [&str; 3] = ["verifiers==0.4.0", "ray", "tensordict"];
 /// The program that runs the trainers.
 const TRAINER_CASES: &str = "tests/clients/trainers.py";
 
@@ -85,7 +84,8 @@ pub enum Clients {
     Agents,
     /// MCP's Python SDK, inspector and conformance tests, and a published MCP server; needs npm
     Mcp,
-    /// OpenEnv's clients against our service, and training in environments of OpenEnv's server
+    /// OpenEnv's clients and TRL against our service, and training in environments of OpenEnv's server; downloads about
+    /// 4 GB
     Openenv,
     /// PEFT, which loads adapters of a run, and whose adapters a run loads; downloads about 4 GB
     Peft,
@@ -106,7 +106,8 @@ pub fn run(project: &Project, clients: Clients) -> Result<()> {
     })?;
     if clients == Clients::Trainers {
         let folder = package::lay_out_built(project)?;
-        let installed = || environment(project, "trainers", &[&TRAINERS, &["--no-deps", VERL]]);
+        let packages: [&[&str]; 3] = [&TRL, &TRAINERS, &["--no-deps", VERL]];
+        let installed = || environment(project, "trainers", &packages);
         let python = steps.take("trainers from PyPI", installed)?;
         return steps.run(
             "the adapters with the trainers",
@@ -139,8 +140,8 @@ pub fn run(project: &Project, clients: Clients) -> Result<()> {
         );
     }
     if clients == Clients::Openenv {
-        let installed = || environment(project, "openenv", &[&[OPENENV]]);
-        let python = steps.take("OpenEnv from PyPI", installed)?;
+        let installed = || environment(project, "openenv", &[&TRL, &[OPENENV]]);
+        let python = steps.take("OpenEnv and TRL from PyPI", installed)?;
         return steps.run(
             "OpenEnv's clients and servers",
             (project.command(&python).arg(OPENENV_CASES))

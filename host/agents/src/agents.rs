@@ -1,6 +1,7 @@
 //! Starting agents that ask the policy over HTTP, and their trajectories.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -34,12 +35,19 @@ pub struct Agents {
     server: Server,
     /// Places for processes.
     places: Semaphore,
+    supervisor: Option<PathBuf>,
 }
 
 impl Agents {
     /// Checks the configuration, and listens. Connections are accepted from the first trajectory on. `temperature` is the
-    /// one at which training samples.
-    pub fn new(config: AgentConfig, temperature: f32) -> Result<Self, AgentsError> {
+    /// one at which training samples. `supervisor` is the program that runs
+    /// [`supervise`](crate::supervisor::supervise). Without it, and on systems other than Linux, only an agent's process
+    /// group is killed at its end.
+    pub fn new(
+        config: AgentConfig,
+        temperature: f32,
+        supervisor: Option<PathBuf>,
+    ) -> Result<Self, AgentsError> {
         config.check()?;
         let service = Arc::new(TrajectoryService {
             trajectories: OpenTrajectories::new(temperature),
@@ -51,6 +59,7 @@ impl Agents {
         let server = Server::bind(config.listen.unwrap_or(any), router)?;
         Ok(Self {
             places: Semaphore::new(config.max_processes),
+            supervisor: supervisor.filter(|_| cfg!(target_os = "linux")),
             config,
             service,
             server,
@@ -83,7 +92,8 @@ impl Agents {
         ];
         // The semaphore is never closed.
         let _place = self.places.acquire().await;
-        let ended = process::run(&self.config, &variables, task).await;
+        let supervisor = self.supervisor.as_deref();
+        let ended = process::run(&self.config, supervisor, &variables, task).await;
         // A report over HTTP counts. The process may have tidied up since.
         if !matches!(ended, AgentEnd::Misconfigured(_))
             && let Ok(reported) = over.try_recv()

@@ -192,7 +192,7 @@ struct TrajectoryCalls {
 #[derive(Default)]
 struct Announced {
     calls: HashMap<String, Place>,
-    /// Arrives when the call that was announced last has ended.
+    /// Arrives when the call that was announced last in the environment's session has ended.
     last: Option<oneshot::Receiver<()>>,
 }
 
@@ -200,7 +200,7 @@ struct Announced {
 struct Place {
     /// The place in the trajectory.
     placed: Result<PlacedCall, Refused>,
-    /// Arrives when the call before it has ended.
+    /// Arrives when the call before it in the environment's session has ended. None for a call that does not act there.
     before: Option<oneshot::Receiver<()>>,
     /// Dropped when the call has ended.
     _ended: oneshot::Sender<()>,
@@ -278,13 +278,19 @@ impl TrajectoryCalls {
             .place_call(name.clone(), arguments.clone())?)
     }
 
-    /// Gives a call its place in the trajectory, and behind the call that was announced before it.
+    /// Gives a call its place in the trajectory. If it acts in the environment's session, its place is behind the call
+    /// that was announced before it.
     fn queue(&self, call: &ToolCall) -> Place {
         let placed = self.place(call);
         let (sender, ended) = oneshot::channel();
+        let before = if self.trajectory.acts_in_session(&call.name) {
+            lock(&self.announced).last.replace(ended)
+        } else {
+            None
+        };
         Place {
             placed,
-            before: lock(&self.announced).last.replace(ended),
+            before,
             _ended: sender,
         }
     }
@@ -296,8 +302,8 @@ impl TrajectoryCalls {
             before,
             _ended,
         } = waiting.unwrap_or_else(|| self.queue(&call));
-        let has_session = self.trajectory.task().environment.is_some();
-        if let Some(before) = before.filter(|_| has_session) {
+        let acts_in_session = self.trajectory.acts_in_session(&call.name);
+        if let Some(before) = before {
             // A session takes one call after the other, in their order. The sender of the one before is only dropped.
             _ = before.await;
         }
@@ -305,7 +311,7 @@ impl TrajectoryCalls {
             Ok(placed) => self.trajectory.make_call(placed, from).await,
             Err(refused) => return refused.outcome(call),
         };
-        if has_session && let Ok(tools) = self.trajectory.tools().await {
+        if acts_in_session && let Ok(tools) = self.trajectory.tools().await {
             *lock(&self.tools) = tools;
         }
         match called {

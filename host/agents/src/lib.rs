@@ -14,6 +14,7 @@
 //! | an agent as a plugin in the sandbox | `component`: [`ComponentAgent`] |
 //! | a task as agents see it, and their report | `task`, `report` |
 //! | an agent as a process of this machine | `process` |
+//! | the end of everything that an agent started | [`supervisor`] |
 //! | agents that fetch their tasks | `remote` |
 //! | the trajectories that agents may ask, by their tokens | `open_trajectories` |
 //! | what agents ask over HTTP | `trajectory_service` |
@@ -42,6 +43,7 @@ mod remote;
 mod report;
 mod routes;
 mod server;
+pub mod supervisor;
 mod task;
 mod trajectory_service;
 

@@ -34,8 +34,13 @@ impl OpenTrajectory {
         name: String,
         arguments: Value,
     ) -> Result<Called, Refusal> {
-        let tools = self.tools().await?;
-        if !tools.iter().any(|tool| tool.name == name) {
+        // The tools of an environment are known when the call before has ended. A plugin's tool need not wait.
+        let tools = if self.trajectory.is_tool_of_plugin(&name) {
+            None
+        } else {
+            Some(self.tools().await?)
+        };
+        if let Some(tools) = tools.filter(|tools| tools.iter().all(|tool| tool.name != name)) {
             let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
             let shown: String = name.chars().take(64).collect();
             let why = format!(

@@ -1,16 +1,21 @@
 //! An agent as a process of this machine.
 
-use std::process::Stdio;
+use std::fmt::Display;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rlf_rollout::agent::{AgentEnd, AgentReport};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 
 use crate::config::AgentConfig;
 use crate::report::{FORM, Report};
+use crate::supervisor::{ARGUMENT, Ending};
 
 /// Variables of this process that every agent gets.
 const INHERITED: [&str; 10] = [
@@ -20,10 +25,12 @@ const INHERITED: [&str; 10] = [
 const KEPT_BYTES: usize = 64 << 10;
 /// Number of characters of standard error in a message.
 const QUOTED: usize = 600;
-/// Time to read what an agent wrote, after it ended. Its children may keep the streams open.
+/// Time to read what an agent without a supervisor wrote, after it ended. Its children may keep the streams open.
 const DRAIN: Duration = Duration::from_millis(200);
+/// Time for a supervisor to end all processes, and to read what it wrote. Nobody keeps its streams open.
+const SUPERVISED_END: Duration = Duration::from_secs(5);
 
-/// The process group of an agent. Dropping it kills all processes in it.
+/// The process group of an agent without a supervisor. Dropping it kills all processes in it.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
@@ -35,18 +42,28 @@ impl Drop for Group {
     }
 }
 
-/// Runs an agent to its end: writes the task to its standard input, and reads its report. At the end, or when the future is
-/// dropped, its process group is killed.
+/// Runs an agent to its end: writes the task to its standard input, and reads its report. At the end, or when the future
+/// is dropped, `supervisor` kills all processes that the agent started. It is the program that runs
+/// [`supervise`](crate::supervisor::supervise). Without it, only the agent's process group is killed.
 pub(crate) async fn run(
     config: &AgentConfig,
+    supervisor: Option<&Path>,
     variables: &[(&str, String)],
     task: &Value,
 ) -> AgentEnd {
-    let (child, group) = match start(config, variables) {
+    let (mut child, group) = match start(config, supervisor, variables) {
         Ok(started) => started,
-        Err(why) => return AgentEnd::Misconfigured(why),
+        Err(error) => return cannot_start(config, &error),
     };
-    let end = tokio::time::timeout(config.wall, attend(child, task)).await;
+    let is_supervised = supervisor.is_some();
+    let mut stdin = child.stdin.take();
+    let attended = attend(config, &mut child, &mut stdin, is_supervised, task);
+    let end = tokio::time::timeout(config.wall, attended).await;
+    // When its input ends, a supervisor kills all processes.
+    drop(stdin);
+    if end.is_err() && is_supervised {
+        _ = tokio::time::timeout(SUPERVISED_END, child.wait()).await;
+    }
     drop(group);
     end.unwrap_or_else(|_| {
         AgentEnd::Failed(format!(
@@ -56,12 +73,21 @@ pub(crate) async fn run(
     })
 }
 
-fn start(config: &AgentConfig, variables: &[(&str, String)]) -> Result<(Child, Group), String> {
-    let Some((program, arguments)) = config.command.split_first() else {
-        return Err("agent.command is empty".to_owned());
+/// Starts the agent, under its supervisor if there is one.
+fn start(
+    config: &AgentConfig,
+    supervisor: Option<&Path>,
+    variables: &[(&str, String)],
+) -> io::Result<(Child, Group)> {
+    let mut words = config.command.iter();
+    let mut command = if let Some(supervisor) = supervisor {
+        let mut command = Command::new(supervisor);
+        command.args([ARGUMENT, "--"]);
+        command
+    } else {
+        Command::new(words.next().map_or("", String::as_str))
     };
-    let mut command = Command::new(program);
-    command.args(arguments).env_clear();
+    command.args(words).env_clear();
     for variable in INHERITED {
         if let Some(value) = std::env::var_os(variable) {
             command.env(variable, value);
@@ -77,48 +103,74 @@ fn start(config: &AgentConfig, variables: &[(&str, String)]) -> Result<(Child, G
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| {
-            let place = config.directory.as_ref();
-            let place = place.map_or(String::new(), |place| format!(" in {}", place.display()));
-            format!("cannot start `{program}`{place}: {error}")
-        })?;
-    let group = Group(child.id().and_then(|id| Pid::from_raw(id as i32)));
+        // A supervisor must live until it has killed the others.
+        .kill_on_drop(supervisor.is_none())
+        .spawn()?;
+    let leader = child.id().filter(|_| supervisor.is_none());
+    let group = Group(leader.and_then(|id| Pid::from_raw(id as i32)));
     Ok((child, group))
 }
 
-async fn attend(mut child: Child, task: &Value) -> AgentEnd {
+fn cannot_start(config: &AgentConfig, why: &dyn Display) -> AgentEnd {
+    let program = config.command.first().map_or("", String::as_str);
+    let place = config.directory.as_ref();
+    let place = place.map_or(String::new(), |place| format!(" in {}", place.display()));
+    AgentEnd::Misconfigured(format!("cannot start `{program}`{place}: {why}"))
+}
+
+/// Waits for the end of a process. The input of a supervisor stays open.
+async fn attend(
+    config: &AgentConfig,
+    child: &mut Child,
+    stdin: &mut Option<ChildStdin>,
+    is_supervised: bool,
+    task: &Value,
+) -> AgentEnd {
     let mut line = task.to_string();
     line.push('\n');
-    let stdin = child.stdin.take();
-    let written = async move {
-        if let Some(mut stdin) = stdin {
+    let written = async {
+        if let Some(stdin) = stdin.as_mut() {
             // An agent that does not read its task may close its input.
             _ = stdin.write_all(line.as_bytes()).await;
+        }
+        if !is_supervised {
+            *stdin = None;
         }
     };
     let (mut out, mut err) = (Tail::default(), Tail::default());
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let drain = if is_supervised { SUPERVISED_END } else { DRAIN };
     let status = {
         let reading = async { tokio::join!(written, out.read(stdout), err.read(stderr)) };
         tokio::pin!(reading);
         let mut waiting = std::pin::pin!(child.wait());
         tokio::select! {
             status = &mut waiting => {
-                _ = tokio::time::timeout(DRAIN, reading).await;
+                _ = tokio::time::timeout(drain, reading).await;
                 status
             }
             _ = &mut reading => waiting.await,
         }
     };
-    match status {
-        Ok(status) if status.success() => report(&String::from_utf8_lossy(&out.0)),
-        Ok(status) => AgentEnd::Failed(format!(
-            "it ended with {status}{}",
-            quoted(&rlf_sandbox::safe_text(&err.0))
-        )),
-        Err(error) => AgentEnd::Failed(error.to_string()),
+    let said = quoted(&rlf_sandbox::safe_text(&err.0));
+    let output = String::from_utf8_lossy(&out.0);
+    let (status, output) = match status {
+        Err(error) => return AgentEnd::Failed(error.to_string()),
+        Ok(status) if !is_supervised => (status, &*output),
+        Ok(status) => match Ending::split(&output) {
+            Some((output, Ending::Status(raw))) => (ExitStatus::from_raw(raw), output),
+            Some((_, Ending::NotStarted(why))) => return cannot_start(config, &why),
+            None => {
+                return AgentEnd::Failed(format!(
+                    "the process that supervises it ended with {status}{said}"
+                ));
+            }
+        },
+    };
+    if status.success() {
+        report(output)
+    } else {
+        AgentEnd::Failed(format!("it ended with {status}{said}"))
     }
 }
 
@@ -177,6 +229,7 @@ mod tests {
         };
         run(
             &config,
+            None,
             &[("WHERE", "here".to_owned())],
             &json!({ "id": "t" }),
         )
@@ -239,7 +292,7 @@ mod tests {
             command: vec!["no-such-program".into()],
             ..AgentConfig::default()
         };
-        let AgentEnd::Misconfigured(why) = run(&config, &[], &json!({})).await else {
+        let AgentEnd::Misconfigured(why) = run(&config, None, &[], &json!({})).await else {
             panic!("it ran")
         };
         assert!(why.contains("`no-such-program`"), "{why}");

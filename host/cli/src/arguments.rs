@@ -8,6 +8,7 @@ mod plugin;
 mod run;
 mod serve;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
@@ -113,6 +114,13 @@ pub(crate) enum Command {
     /// Prepare one component in a process with its own limits; only rlf-host starts this
     #[command(name = rlf_sandbox::prepare_process::ARGUMENT, hide = true)]
     Prepare,
+    /// Run an agent, and end all processes that it started; only rlf-host starts this
+    #[command(name = rlf_agents::supervisor::ARGUMENT, hide = true)]
+    Supervise {
+        /// The agent's program and its arguments
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
 }
 
 /// Maximum number of tasks or samples.

@@ -100,6 +100,7 @@ fn main() -> ExitCode {
         Command::Doctor(options) => commands::doctor::run(&options),
         Command::Cache(options) => commands::cache::run(&options),
         Command::Bench(options) => commands::bench::run(&options),
+        Command::Supervise { command } => return rlf_agents::supervisor::supervise(&command),
         Command::Prepare => {
             return {
                 rlf_sandbox::prepare_process::prepare_from_stdin(&rlf_plugins::gates::closed_gates())

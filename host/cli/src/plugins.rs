@@ -9,7 +9,7 @@ use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError, prepare_process};
 use crate::progress::Progress;
 
 /// The shipped plugins and those of `--plugins`. Components are prepared in a separate process, which this program
-/// starts: see `Command::Prepare`.
+/// starts: see `Command::Prepare`. It also starts the supervisors of agents: see `Command::Supervise`.
 pub(crate) fn sources(added: &[PathBuf]) -> PluginSources {
     PluginSources {
         preparer: Some(prepare_process::THIS_PROGRAM.into()),

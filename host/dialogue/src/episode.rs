@@ -79,6 +79,8 @@ pub struct Episode {
     tools: Vec<ToolDefinition>,
     state: State,
     turn: u32,
+    /// Number of turns that the model may take.
+    max_turns: u32,
     messages: Vec<Message>,
     events: Vec<Event>,
     sequences: Sequences,
@@ -119,6 +121,7 @@ impl Episode {
             tools,
             state: State::Ready { restart: true },
             turn: 0,
+            max_turns: dialogue.config().max_turns,
             messages: task.prompt.clone(),
             events: Vec::new(),
             sequences: Sequences::new(dialogue.config().history == History::Template),
@@ -317,6 +320,11 @@ impl Episode {
     /// Sets that the episode takes place in an environment, which reads every turn of the model without calls.
     pub fn enter_environment(&mut self) {
         self.in_environment = true;
+    }
+
+    /// Makes the next turn the last one, for an episode that shares its turns with others.
+    pub fn end_with_next_turn(&mut self) {
+        self.max_turns = self.turn + 1;
     }
 
     /// Records the environment's feedback on the model's text ([`Step::Say`]), or on the user's leaving. Call it before

@@ -27,7 +27,7 @@ pub(crate) struct Formula {
     pub(crate) names: Vec<String>,
     parts: Vec<Part>,
     /// Weights of per-event terms in the rewards of turns, by `plugin.term`.
-    turns: BTreeMap<String, f64>,
+    pub(crate) turns: BTreeMap<String, f64>,
     pub(crate) success: Condition,
 }
 

@@ -12,6 +12,7 @@
 //! | one reward from many plugins | [`reward_stack`] |
 //! | `[rewards]` of a configuration | [`rewards_config`], [`expression`] |
 //! | the formula that turns terms into a reward | `formula` |
+//! | terms of `turns` that no event has | `turn_terms` |
 //! | one plugin: calls, retries, grading of single trajectories | [`reward`] |
 //! | the request to a plugin | [`grading`], `guest_trajectory` |
 //! | a judge compared with a verifier | [`drift`] |
@@ -50,5 +51,6 @@ pub mod reward;
 pub mod reward_stack;
 pub mod rewards_config;
 mod script;
+mod turn_terms;
 
 pub use self::loader::RewardLoader;

@@ -407,9 +407,10 @@ impl TaskEnvironment {
         Ok(())
     }
 
-    /// A copy that calls the same tools, if there is no session. Its calls run beside those of others.
-    pub(crate) fn without_session(&self) -> Option<Self> {
-        self.session.is_none().then(|| Self {
+    /// A copy that calls the same tools of plugins, without the environment's session. Its calls run beside those of
+    /// others.
+    pub(crate) fn without_session(&self) -> Self {
+        Self {
             context: self.context.clone(),
             session: None,
             wanted: self.wanted.clone(),
@@ -418,7 +419,7 @@ impl TaskEnvironment {
             task: self.task.clone(),
             prompt: Vec::new(),
             conversation: None,
-        })
+        }
     }
 
     /// The messages before the model's first turn, in order.

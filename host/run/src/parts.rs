@@ -76,6 +76,8 @@ pub struct RunParts {
     agent: OnceLock<Arc<dyn Agent>>,
     /// Outcomes that calls take instead of being made, in a replay.
     pub(crate) recorded: Option<Arc<RecordedOutcomes>>,
+    /// The program that supervises agents.
+    supervisor: Option<PathBuf>,
     /// Loads new versions of plugins that are replaced on disk, for later calls.
     _follower: Option<Follower>,
 }
@@ -267,6 +269,7 @@ impl RunParts {
             user,
             agent,
             recorded: None,
+            supervisor: plugins.preparer.clone(),
             _follower: follower,
             tasks,
             demonstrations,
@@ -437,7 +440,8 @@ impl RunParts {
             return Ok(Some(agent.clone()));
         }
         let temperature = temperature(&self.config);
-        let agents = Agents::new(config.clone(), temperature).map_err(|error| of_agents(&error))?;
+        let agents = Agents::new(config.clone(), temperature, self.supervisor.clone());
+        let agents = agents.map_err(|error| of_agents(&error))?;
         Ok(Some(self.agent.get_or_init(|| Arc::new(agents)).clone()))
     }
 

@@ -59,6 +59,8 @@ pub struct PluginSources {
     /// The program that compiles components in a separate process with limits on memory and time, as
     /// [`SandboxConfig::preparer`]. Without it, an untrusted component can take any amount of memory and time while it is
     /// compiled.
+    /// It also supervises agents that are processes: started with the argument [`rlf_agents::supervisor::ARGUMENT`], it
+    /// calls [`rlf_agents::supervisor::supervise`]. Without it, a process that left the process group of its agent survives.
     pub preparer: Option<PathBuf>,
 }
 

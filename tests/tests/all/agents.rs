@@ -1,7 +1,10 @@
 //! Training with an agent: a program with a loop of its own, which asks the policy over HTTP, or a plugin in the sandbox.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rlf_tests::{Client, Experiment, RunFolder, without_times};
 use rustix::process::Signal;
@@ -419,6 +422,84 @@ note("refused")
     let notes = fs::read_to_string(experiment.path("notes.txt")).expect("an agent came to its end");
     let count = |note: &str| notes.lines().filter(|line| *line == note).count();
     assert_eq!(count("begun"), count("refused"));
+}
+
+/// Begins a process that leaves the agent's group and session, loses its parent, and keeps the streams open.
+const STRAY: &str = r#"
+STRAY = __file__ + ".stray"
+
+def strays():
+    found = 0
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{number}/cmdline") as line:
+                found += STRAY in line.read()
+        except OSError:
+            pass
+    return found
+
+note(f"{strays()} of others")
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(1000)", STRAY])
+    os._exit(0)
+os.wait()
+while strays() == 0:
+    pass
+"#;
+
+/// Number of processes whose command line names this file.
+fn processes_with(file: &Path) -> usize {
+    let file = file.display().to_string();
+    let processes = fs::read_dir("/proc").expect("Linux has it").flatten();
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
+    lines.filter(|line| line.contains(&file)).count()
+}
+
+/// Waits until something holds.
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: not within a minute");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn nothing_that_an_agent_started_outlives_its_trajectory() {
+    let code = format!("{STRAY}\nturn(task['messages'])\n");
+    let experiment = led_by(Experiment::tiny(), &code)
+        .with("agent.max_processes", 1)
+        .with("rl.steps", 1);
+    let run = experiment.train("run", &[]);
+    for trajectory in of_steps(&run) {
+        assert_eq!(trajectory["excluded"], Value::Null, "{trajectory}");
+    }
+    let notes = fs::read_to_string(experiment.path("notes.txt")).expect("agents were started");
+    assert!(notes.lines().count() > 1, "{notes}");
+    assert!(notes.lines().all(|line| line == "0 of others"), "{notes}");
+    assert_eq!(processes_with(&experiment.path("agent.py.stray")), 0);
+}
+
+#[test]
+fn nothing_that_an_agent_started_outlives_the_program_even_if_it_is_killed() {
+    let code = format!("{STRAY}\nnote('begun')\nimport time\ntime.sleep(1000)\n");
+    let experiment = led_by(Experiment::tiny(), &code);
+    let mut running = experiment.start("run", &[]);
+    let notes = experiment.path("notes.txt");
+    wait_until("an agent begins", || {
+        fs::read_to_string(&notes).is_ok_and(|notes| notes.contains("begun"))
+    });
+    let agent = experiment.path("agent.py");
+    assert!(processes_with(&agent) > 2, "supervisor, agent and stray");
+    running.signal(Signal::KILL);
+    let signal = running.wait().signal();
+    assert_eq!(signal, Some(Signal::KILL.as_raw()));
+    wait_until("all processes of the agent end", || {
+        processes_with(&agent) == 0
+    });
 }
 
 #[test]

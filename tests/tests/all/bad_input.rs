@@ -103,6 +103,27 @@ fn a_value_of_the_wrong_type_is_named_with_its_place() {
 }
 
 #[test]
+fn a_misspelt_term_of_turns_ends_training_at_the_first_group() {
+    let experiment = Experiment::tiny();
+    let code = "import rlf\n\n@rlf.reward\ndef steps(trajectory):\n    return rlf.Terms(all=1.0).at_event(0, 'step', 1.0)\n";
+    let plugin = experiment.write("steps.py", code);
+    let plugin = plugin.display();
+    let experiment = experiment.with_toml(&format!(
+        "rl.algorithm = 'mt-grpo'
+        plugins.steps.path = '{plugin}'
+        rewards.stack = [
+            {{plugin = 'exact-match', weights = {{em = 1.0}}}},
+            {{plugin = 'steps', weight = 0.0, turns = {{stpe = 1.0}}}},
+        ]"
+    ));
+    let attempt = experiment.try_train("run", &[]);
+    attempt.refused_with(&[
+        "`steps.stpe`",
+        "gave credit as `step`; did you mean `step`?",
+    ]);
+}
+
+#[test]
 fn settings_that_make_no_sense_are_refused_with_the_reason() {
     let experiment = Experiment::tiny();
     for (set, parts) in [

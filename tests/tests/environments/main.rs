@@ -1,6 +1,7 @@
 //! Environments in this process, one file for each promise: order and isolation, failed calls, room for sessions, the
 //! loop, the interpreter as an environment, and the memory of its sessions.
 
+mod agents;
 mod eviction;
 mod failure;
 mod python;

@@ -53,7 +53,7 @@ impl Generator for Script {
     fn close(&self, _: SequenceId) {}
 }
 
-fn calls(text: &[(&str, Value)]) -> String {
+pub(crate) fn calls(text: &[(&str, Value)]) -> String {
     let written: Vec<String> = text
         .iter()
         .map(|(name, arguments)| {
@@ -64,7 +64,7 @@ fn calls(text: &[(&str, Value)]) -> String {
     written.concat()
 }
 
-fn task(setup: Value, tools: Option<&[&str]>, extra: Value) -> Task {
+pub(crate) fn task(setup: Value, tools: Option<&[&str]>, extra: Value) -> Task {
     Task {
         id: "t".into(),
         source: "test".into(),
@@ -84,13 +84,14 @@ async fn play(
     task: Task,
     scripts: &[&[String]],
 ) -> (Vec<Trajectory>, Vec<Graded>, Arc<Dialogue>) {
-    play_led(host, history, task, scripts, None).await
+    let dialogue = format!("history = \"{history}\"");
+    play_led(host, &dialogue, task, scripts, None).await
 }
 
-/// Like [`play`], with an agent that leads the trajectories.
-async fn play_led(
+/// Like [`play`], with these settings of the dialogue, and an agent that leads the trajectories.
+pub(crate) async fn play_led(
     host: &TestHost,
-    history: &str,
+    dialogue: &str,
     task: Task,
     scripts: &[&[String]],
     agent: Option<Arc<dyn Agent>>,
@@ -99,7 +100,7 @@ async fn play_led(
     let corpus = corpus.map(String::from).into_iter().cycle().take(40);
     let tokenizer = Tokenizer::train_bpe(corpus, &BpeOptions::default()).expect("trained");
     let config: DialogueConfig = rlf_config::parse(
-        &format!("context = 100000\nmax_tokens_per_turn = 10000\nhistory = \"{history}\"\n"),
+        &format!("context = 100000\nmax_tokens_per_turn = 10000\n{dialogue}\n"),
         "dialogue.toml",
     )
     .expect("well written");
@@ -183,7 +184,7 @@ impl Agent for Loop {
     }
 }
 
-fn outcomes(trajectory: &Trajectory) -> Vec<(&str, Option<&str>)> {
+pub(crate) fn outcomes(trajectory: &Trajectory) -> Vec<(&str, Option<&str>)> {
     (trajectory.events.iter())
         .filter_map(|event| match event {
             Event::Outcome(outcome) => Some((outcome.ended.as_str(), outcome.state.as_deref())),
@@ -248,7 +249,7 @@ async fn an_agent_acts_in_the_session_and_is_graded_after_the_environment_ended_
     ];
     let task = task(json!({}), None, json!({}));
     let agent = Some(Arc::new(Loop) as Arc<dyn Agent>);
-    let (trajectories, scores, _) = play_led(&host, "as-sampled", task, &scripts, agent).await;
+    let (trajectories, scores, _) = play_led(&host, "", task, &scripts, agent).await;
     let ends = trajectories.iter().map(|one| one.finish);
     assert_eq!(
         ends.collect::<Vec<_>>(),

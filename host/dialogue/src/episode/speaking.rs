@@ -82,7 +82,7 @@ impl Episode {
         self.messages
             .push(assistant_message(&parsed, &calls, dialogue.style()));
         self.turn += 1;
-        let last = self.turn >= config.max_turns;
+        let last = self.turn >= self.max_turns;
 
         match TurnOutcome::from_parsed(&parsed, config.answer, finished) {
             outcome @ (TurnOutcome::Answer(_) | TurnOutcome::Nothing)

@@ -73,6 +73,8 @@ pub(super) struct Conversation {
     ended: Option<Finish>,
     /// Number of tokens that a sequence may have.
     context: u32,
+    /// Number of turns that the trajectory may have, over all conversations.
+    max_turns: u32,
     /// Number of its last turn among all turns of the trajectory.
     last_turn: u32,
     /// The reply to a last turn without calls, by which the dialogue's rule finds the answer.
@@ -129,6 +131,7 @@ impl Conversation {
             awaited: Awaited::Nothing,
             ended: None,
             context: dialogue.config().context,
+            max_turns: dialogue.config().max_turns,
             last_turn: 0,
             reply_at_end: match dialogue.config().on_no_answer {
                 OnNoAnswer::End => Reply::Silence,
@@ -210,6 +213,9 @@ impl Conversation {
                 // The agent gets the turn that could not be mended.
                 Err(_) => break,
             };
+            if number >= self.max_turns {
+                self.episode.end_with_next_turn();
+            }
             let request = GenerateRequest {
                 sequence,
                 append,

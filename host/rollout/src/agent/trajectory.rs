@@ -1,6 +1,6 @@
 //! The requests of one trajectory, its limits, and the trajectory that they make.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -34,6 +34,10 @@ pub struct AgentTrajectory {
     settings: RolloutSettings,
     index: TrajectoryIndex,
     environment: tokio::sync::Mutex<TaskEnvironment>,
+    /// A copy without the environment's session, for calls that do not act in it.
+    beside: TaskEnvironment,
+    /// The tools of plugins, by the names that the policy sees.
+    plugin_tools: BTreeSet<String>,
     state: Mutex<State>,
     /// Held for reading by each request, so that the end waits for all of them.
     requests: tokio::sync::RwLock<()>,
@@ -113,7 +117,11 @@ impl Player for AgentPlayer {
                 task: task.id.clone(),
             });
         }
+        let beside = environment.without_session();
+        let plugin_tools = beside.tools()?.into_iter().map(|tool| tool.name);
         let trajectory = Arc::new(AgentTrajectory {
+            plugin_tools: plugin_tools.collect(),
+            beside,
             id,
             task,
             dialogue: context.dialogue.clone(),
@@ -159,6 +167,17 @@ impl AgentTrajectory {
     /// The tools of the task, which [`AgentTrajectory::call`] calls.
     pub async fn tools(&self) -> Result<Vec<ToolDefinition>, RolloutError> {
         self.environment.lock().await.tools()
+    }
+
+    /// True if this is the name of a plugin's tool, as the policy sees it.
+    pub fn is_tool_of_plugin(&self, name: &str) -> bool {
+        self.plugin_tools.contains(name)
+    }
+
+    /// True if a call of this tool acts in the session of the task's environment. Such calls are made one after the
+    /// other, and all others beside them.
+    pub fn acts_in_session(&self, name: &str) -> bool {
+        self.task.environment.is_some() && !self.is_tool_of_plugin(name)
     }
 
     /// Refuses all further requests.
@@ -373,16 +392,14 @@ impl AgentTrajectory {
             turn,
             seed: self.settings.seed,
         };
-        let environment = self.environment.lock().await;
-        let (outcomes, lost, terminated) = if let Some(mut alone) = environment.without_session() {
-            // Calls outside of an environment's session run at the same time.
-            drop(environment);
-            let outcomes = alone.invoke(vec![call], &context, from).await;
-            (outcomes, None, false)
-        } else {
-            let mut environment = environment;
+        let (outcomes, lost, terminated) = if self.acts_in_session(&call.name) {
+            let mut environment = self.environment.lock().await;
             let outcomes = environment.invoke(vec![call], &context, from).await;
             (outcomes, environment.lost(), environment.is_terminated())
+        } else {
+            let mut beside = self.beside.without_session();
+            let outcomes = beside.invoke(vec![call], &context, from).await;
+            (outcomes, None, false)
         };
         let mut state = self.state();
         let outcome = match outcomes {

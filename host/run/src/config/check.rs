@@ -332,6 +332,24 @@ steps = 3
     }
 
     #[test]
+    fn rewards_of_turns_are_refused_where_nothing_reads_them() {
+        let turns = "rewards.stack=[{plugin=\"a\", turns={step=1.0}}]";
+        for algorithm in ["grpo", "rloo"] {
+            let algorithm = format!("rl.algorithm={algorithm}");
+            let said = error("", &[turns, &algorithm]);
+            assert!(
+                said.contains("`turns` in [[rewards.stack]] is for `rl.algorithm = \"mt-grpo\"` and `\"ppo\"` only"),
+                "{said}"
+            );
+        }
+        let said = error("", &["rl.algorithm=mt-grpo"]);
+        assert!(
+            said.contains("\"mt-grpo\" needs rewards of turns"),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn tables_for_what_is_made_from_nothing_are_checked_before_anything_is_made() {
         let without = |settings: &[&str], table: &str| {
             let mut text = CONFIG.replace("checkpoint = \"weights\"", "");
