@@ -23,6 +23,7 @@
 //! | demonstrations played against the real tools | [`demonstrate`] |
 //! | the parts of a rollout, its settings, the surroundings of an episode | [`engine`], `settings`, `context` |
 //! | the trait that produces turns, and the policy behind it | [`generate`], [`policy_generator`] |
+//! | turns of an engine beside this program, and its weights | [`external_engine`] |
 //! | an episode's environment session, tools and prompt | [`task_environment`] |
 //! | simulated users | [`user`], `conversation` |
 //! | renamed and held-out tools | [`shown_tools`] |
@@ -37,6 +38,7 @@ pub mod engine;
 mod episode;
 mod error;
 pub mod evaluate;
+pub mod external_engine;
 pub mod generate;
 pub mod player;
 pub mod policy_generator;

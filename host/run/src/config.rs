@@ -18,6 +18,7 @@ use rlf_openenv::{OpenEnvConfig, OpenEnvError};
 use rlf_plugins::grants::PluginGrants;
 use rlf_policy::{LoraConfig, Precision, Qwen3Config};
 use rlf_rewards::rewards_config::RewardsConfig;
+use rlf_rollout::external_engine::ExternalEngineConfig;
 use rlf_rollout::policy_generator::PolicyGeneratorConfig;
 use rlf_rollout::shown_tools::ShownTools;
 use rlf_sandbox::SandboxConfig;
@@ -137,6 +138,10 @@ pub struct RunConfig {
     /// Sizes of the decoding engine.
     #[serde(default)]
     pub engine: PolicyGeneratorConfig,
+    /// An engine beside this program that samples the policy's turns; see docs/external-engines.md. None by default: this
+    /// program samples them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_engine: Option<ExternalEngineConfig>,
     /// Supervised fine-tuning on demonstrations, before RL; none if absent.
     #[serde(default)]
     pub sft: Option<SftConfig>,
@@ -316,6 +321,9 @@ impl RunConfig {
         }
         if let Some(user) = &mut self.user {
             user.resolve_paths(base);
+        }
+        if let Some(engine) = &mut self.external_engine {
+            engine.resolve_paths(base);
         }
         if let Some(key_file) = &mut self.endpoint.key_file {
             *key_file = base.join(&*key_file);

@@ -175,14 +175,14 @@ impl Planner<'_> {
         let mut phases = vec![
             PhaseMemory {
                 name: "SFT: update",
-                parts: [idle.clone()].into_iter().chain(update.parts()).collect(),
+                parts: present([idle.clone()].into_iter().chain(update.parts())),
             },
             PhaseMemory {
                 name: "SFT: evaluation",
-                parts: evaluation,
+                parts: present(evaluation),
             },
         ];
-        phases.extend(self.saving("SFT: saving a checkpoint", &[idle]));
+        phases.extend(self.saving("SFT: saving a checkpoint", &present([idle])));
         Ok(phases)
     }
 
@@ -252,8 +252,12 @@ impl Planner<'_> {
         })
     }
 
-    /// The cache of an engine. The CPU's allocator may leave pages untouched until they are filled.
+    /// The cache of an engine. The CPU's allocator may leave pages untouched until they are filled. An external engine has
+    /// its own memory.
     fn cache(&self, name: &'static str) -> MemoryPart {
+        if self.config.external_engine.is_some() {
+            return bound(name, 0);
+        }
         let (slots, context) = (self.config.engine.slots, self.config.dialogue.context);
         MemoryPart {
             name,
@@ -263,6 +267,9 @@ impl Planner<'_> {
     }
 
     fn decoding_step(&self) -> Result<MemoryPart> {
+        if self.config.external_engine.is_some() {
+            return Ok(bound("a step of decoding", 0));
+        }
         let engine = &self.config.engine;
         let all = engine
             .slots
