@@ -35,6 +35,9 @@ use settings::{parse_with, with_place};
 /// Prefix of a data binding that refers to the run's folder.
 pub const IN_RUN: &str = "run:";
 
+/// Default of `rl.importance_cap` with an external engine, as in verl.
+const IMPORTANCE_CAP: f64 = 2.0;
+
 /// Name of the built-in chat template.
 pub(crate) const SMALL_TEMPLATE: &str = "small";
 
@@ -286,8 +289,16 @@ impl RunConfig {
                 .map_err(|error| with_place(of_mcp(&error), origin.clone(), &text, settings))?;
         }
         config.resolve_paths(&base);
+        config.correct_for_external_engine();
         (config.check()).map_err(|error| with_place(error, origin, &text, settings))?;
         Ok(config)
+    }
+
+    /// Sets the cap of importance weights, unless it is set: another engine's log-probabilities are not those of training.
+    fn correct_for_external_engine(&mut self) {
+        if let Some(rl) = self.rl.as_mut().filter(|_| self.external_engine.is_some()) {
+            rl.importance_cap.get_or_insert(IMPORTANCE_CAP);
+        }
     }
 
     fn resolve_paths(&mut self, base: &Path) {
