@@ -161,8 +161,9 @@ impl Endpoint {
         })
     }
 
-    /// Sends JSON to another service of the same host, with the same limits and retries. `path`, such as `/generate`, is
-    /// added to the base URL. `draw` spreads the retries of different requests. Returns the body of a successful answer.
+    /// Sends JSON to another service of the same host, with the same limits and retries. `path`, such as `/generate`,
+    /// is added to the base URL. `draw` spreads the retries of different requests. Returns the body of a successful
+    /// answer.
     pub fn post<'a>(
         &'a self,
         path: &str,

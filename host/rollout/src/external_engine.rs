@@ -1,8 +1,8 @@
 //! Turns that an engine beside this program samples: SGLang or vLLM.
 //!
-//! The engine gets token ids and returns token ids with their log-probabilities. It gets the policy's weights before the
-//! first turn of each [`ExternalGenerator`], so that all turns of one rollout are sampled with the same weights. Its
-//! log-probabilities are not exactly those that training computes: see `rl.importance_cap`.
+//! The engine gets token ids and returns token ids with their log-probabilities. It gets the policy's weights before
+//! the first turn of each [`ExternalGenerator`], so that all turns of one rollout are sampled with the same weights.
+//! Its log-probabilities are not exactly those that training computes: see `rl.importance_cap`.
 //!
 //! | looking for | module |
 //! |---|---|
@@ -53,8 +53,8 @@ pub struct ExternalGenerator {
     engine: Arc<ExternalEngine>,
     limits: SequenceLimits,
     save: SaveWeights,
-    /// The name of the adapter with the weights, if they are one; or the reason why the engine does not have them. Empty
-    /// until the first turn.
+    /// The name of the adapter with the weights, if they are one; or the reason why the engine does not have them.
+    /// Empty until the first turn.
     loaded: OnceCell<Result<Option<String>, String>>,
     state: Mutex<State>,
 }
@@ -96,8 +96,8 @@ impl Drop for UnderWay<'_> {
 }
 
 impl ExternalGenerator {
-    /// Samples with the weights that `save` saves. Nothing is saved or sent before the first turn. No other generator may
-    /// use the engine at the same time, and the weights must not change.
+    /// Samples with the weights that `save` saves. Nothing is saved or sent before the first turn. No other generator
+    /// may use the engine at the same time, and the weights must not change.
     pub fn new(engine: Arc<ExternalEngine>, limits: SequenceLimits, save: SaveWeights) -> Self {
         Self {
             engine,

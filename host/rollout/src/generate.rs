@@ -43,8 +43,8 @@ pub enum GenerateError {
     /// The generator's thread is gone. The text is the cause.
     #[error("the generator stopped: {0}")]
     Stopped(String),
-    /// This turn is lost by an infrastructure failure, and others may succeed. Its trajectory is excluded. The text is the
-    /// cause.
+    /// This turn is lost by an infrastructure failure, and others may succeed. Its trajectory is excluded. The text is
+    /// the cause.
     #[error("the turn could not be generated: {0}")]
     Unavailable(String),
     /// The sequence would be longer than the generator allows.

@@ -141,8 +141,8 @@ pub struct RunConfig {
     /// Sizes of the decoding engine.
     #[serde(default)]
     pub engine: PolicyGeneratorConfig,
-    /// An engine beside this program that samples the policy's turns; see docs/external-engines.md. None by default: this
-    /// program samples them.
+    /// An engine beside this program that samples the policy's turns; see docs/external-engines.md. None by default:
+    /// this program samples them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_engine: Option<ExternalEngineConfig>,
     /// Supervised fine-tuning on demonstrations, before RL; none if absent.
@@ -294,7 +294,8 @@ impl RunConfig {
         Ok(config)
     }
 
-    /// Sets the cap of importance weights, unless it is set: another engine's log-probabilities are not those of training.
+    /// Sets the cap of importance weights, unless it is set: another engine's log-probabilities are not those of
+    /// training.
     fn correct_for_external_engine(&mut self) {
         if let Some(rl) = self.rl.as_mut().filter(|_| self.external_engine.is_some()) {
             rl.importance_cap.get_or_insert(IMPORTANCE_CAP);

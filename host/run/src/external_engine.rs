@@ -1,5 +1,5 @@
-//! The external engine of a run: the engine that samples the policy's turns, if the configuration has one, and the folder
-//! in which it finds the policy's weights.
+//! The external engine of a run: the engine that samples the policy's turns, if the configuration has one, and the
+//! folder in which it finds the policy's weights.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -155,8 +155,8 @@ pub struct RlConfig {
     /// ("clip-higher" of DAPO, arXiv:2503.14476).
     pub clip_high: f64,
     /// Corrects for an engine that samples with other log-probabilities than training computes (truncated importance
-    /// sampling, Yao et al. 2025): the policy gradient of a token is multiplied by the ratio of the two, but at most by this
-    /// value. It costs one more forward pass. Default: none, or 2 with `[external_engine]`.
+    /// sampling, Yao et al. 2025): the policy gradient of a token is multiplied by the ratio of the two, but at most by
+    /// this value. It costs one more forward pass. Default: none, or 2 with `[external_engine]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub importance_cap: Option<f64>,
     /// For negative advantages, the importance ratio is clipped above at this value ("dual clip" of Ye et al. 2020,

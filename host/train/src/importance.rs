@@ -1,16 +1,17 @@
 //! The correction for turns that another engine sampled, by truncated importance sampling.
 //!
-//! An engine of its own computes other log-probabilities than training does, so its tokens are not quite those of the policy
-//! that is trained. With `pi_old` the policy that played, as training computes it, and `pi_engine` the same policy as the
-//! engine computed it (Yao et al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy Training"):
+//! An engine of its own computes other log-probabilities than training does, so its tokens are not quite those of the
+//! policy that is trained. With `pi_old` the policy that played, as training computes it, and `pi_engine` the same
+//! policy as the engine computed it (Yao et al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy
+//! Training"):
 //!
 //! ```text
 //! w_t   = min(pi_old(t) / pi_engine(t), cap)
 //! L     = -sum_t w_t min(rho_t A_t, clip(rho_t) A_t)          rho_t = pi(t) / pi_old(t)
 //! ```
 //!
-//! A weight is positive, so the loss with weights is the loss whose advantages are `w_t A_t`. KL and entropy terms have no
-//! weights.
+//! A weight is positive, so the loss with weights is the loss whose advantages are `w_t A_t`. KL and entropy terms have
+//! no weights.
 
 use crate::advantage::Estimates;
 use crate::batch::Batch;
@@ -28,8 +29,8 @@ pub(crate) struct Importance {
 }
 
 impl Importance {
-    /// Weighs the tokens of a batch. `log_probs` are those of training, `[tokens]` of each trajectory. They replace those of
-    /// the engine in the batch.
+    /// Weighs the tokens of a batch. `log_probs` are those of training, `[tokens]` of each trajectory. They replace
+    /// those of the engine in the batch.
     pub(crate) fn correct(batch: &mut Batch, log_probs: Vec<Vec<f32>>, cap: f64) -> Self {
         let mut importance = Self {
             weights: Vec::with_capacity(log_probs.len()),

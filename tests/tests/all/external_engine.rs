@@ -1,5 +1,5 @@
-//! Training with an external engine: a program beside the run samples its turns. Here it speaks SGLang's protocol or vLLM's,
-//! and computes as the run does, with the weights that it was told to load.
+//! Training with an external engine: a program beside the run samples its turns. Here it speaks SGLang's protocol or
+//! vLLM's, and computes as the run does, with the weights that it was told to load.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,8 +54,8 @@ fn numbers(ids: &Value) -> Vec<u32> {
     serde_json::from_value(ids.clone()).expect("ids")
 }
 
-/// The engine. With adapters, they belong to the frozen weights in `base`. It answers every turn whose number `is_wrong`
-/// names without its last log-probability.
+/// The engine. With adapters, they belong to the frozen weights in `base`. It answers every turn whose number
+/// `is_wrong` names without its last log-probability.
 fn engine(base: PathBuf, is_wrong: fn(u64) -> bool) -> ChatEndpoint {
     let (policy, turns) = (Mutex::new(Policy::default()), AtomicU64::new(0));
     ChatEndpoint::start(move |question| {

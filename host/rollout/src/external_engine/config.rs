@@ -28,8 +28,8 @@ impl EngineKind {
     }
 }
 
-/// `[external_engine]`: an engine beside this program that samples the policy's turns. `url` is needed; unknown keys are
-/// errors.
+/// `[external_engine]`: an engine beside this program that samples the policy's turns. `url` is needed; unknown keys
+/// are errors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExternalEngineConfig {
@@ -37,8 +37,8 @@ pub struct ExternalEngineConfig {
     pub kind: EngineKind,
     /// The base URL, such as `http://127.0.0.1:30000`. A `/v1` at its end is left out.
     pub url: String,
-    /// The model by vLLM's name for it (`--served-model-name`). vLLM needs it, except with `[model.lora]`, where requests
-    /// name the adapter. SGLang does not read it.
+    /// The model by vLLM's name for it (`--served-model-name`). vLLM needs it, except with `[model.lora]`, where
+    /// requests name the adapter. SGLang does not read it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub model: String,
     /// The environment variable that holds the key. Default: no key is sent.
@@ -47,8 +47,8 @@ pub struct ExternalEngineConfig {
     /// The file that holds the key. A line break at its end is not part of it. Excludes `key_env`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
-    /// True if a seed is sent with every turn. Default true; use false for an engine that refuses a seed, or to save the
-    /// time that vLLM needs for seeds.
+    /// True if a seed is sent with every turn. Default true; use false for an engine that refuses a seed, or to save
+    /// the time that vLLM needs for seeds.
     pub send_seed: bool,
     /// Time limit of one attempt, for a turn or for an update of the weights. Key `timeout_ms`, default 600,000 ms.
     #[serde(rename = "timeout_ms", with = "milliseconds")]
@@ -60,9 +60,10 @@ pub struct ExternalEngineConfig {
     pub backoff: Duration,
     /// Number of turns in flight at once. Further ones wait here instead of in the engine. Default 512.
     pub max_concurrent: u32,
-    /// A program and its arguments that make the engine load new weights. The folder of the weights is added as the last
-    /// argument. The engine has the weights, and answers, when the program has ended with status 0. The program has the
-    /// rights of this process: it is not in a sandbox. Default: the engine is asked over HTTP. Not with `[model.lora]`.
+    /// A program and its arguments that make the engine load new weights. The folder of the weights is added as the
+    /// last argument. The engine has the weights, and answers, when the program has ended with status 0. The program
+    /// has the rights of this process: it is not in a sandbox. Default: the engine is asked over HTTP. Not with
+    /// `[model.lora]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub update_command: Vec<String>,
 }
@@ -86,8 +87,8 @@ impl Default for ExternalEngineConfig {
 }
 
 impl ExternalEngineConfig {
-    /// Refuses a configuration that could never work. `lora` says whether the run trains adapters. It reads nothing but the
-    /// configuration itself.
+    /// Refuses a configuration that could never work. `lora` says whether the run trains adapters. It reads nothing but
+    /// the configuration itself.
     pub fn check(&self, lora: bool) -> Result<(), EndpointConfigError> {
         self.endpoint().check()?;
         let needs_model = self.kind == EngineKind::Vllm && !lora;

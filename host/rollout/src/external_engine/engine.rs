@@ -23,7 +23,8 @@ pub struct ExternalEngine {
 /// The adapters that were loaded. Each has another name, because engines keep what they computed by the name.
 #[derive(Debug)]
 struct Adapters {
-    /// Milliseconds since 1970 when the engine was opened. An engine that served an earlier run may still have its adapters.
+    /// Milliseconds since 1970 when the engine was opened. An engine that served an earlier run may still have its
+    /// adapters.
     opened: u128,
     /// Number of adapters so far.
     count: u64,
@@ -79,8 +80,8 @@ impl ExternalEngine {
         })
     }
 
-    /// Has the engine load weights, which replace those before. No turn may be under way. Returns the name of the adapter,
-    /// if the weights are one.
+    /// Has the engine load weights, which replace those before. No turn may be under way. Returns the name of the
+    /// adapter, if the weights are one.
     pub(super) async fn load(&self, weights: &SavedWeights) -> Result<Option<String>, UpdateError> {
         match weights {
             SavedWeights::Adapter(folder) => self.load_adapter(folder).await.map(Some),

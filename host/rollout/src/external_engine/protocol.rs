@@ -1,7 +1,7 @@
 //! The two protocols: how a turn is asked for, and what its answer must be.
 //!
-//! Ids go out and ids come back, each with its log-probability. Nothing is tokenised again. An answer is used only if all of
-//! it is right: training on a wrong one would be a silent error.
+//! Ids go out and ids come back, each with its log-probability. Nothing is tokenised again. An answer is used only if
+//! all of it is right: training on a wrong one would be a silent error.
 
 use rlf_policy::SamplingParams;
 use serde::Deserialize;

@@ -252,8 +252,8 @@ impl Planner<'_> {
         })
     }
 
-    /// The cache of an engine. The CPU's allocator may leave pages untouched until they are filled. An external engine has
-    /// its own memory.
+    /// The cache of an engine. The CPU's allocator may leave pages untouched until they are filled. An external engine
+    /// has its own memory.
     fn cache(&self, name: &'static str) -> MemoryPart {
         if self.config.external_engine.is_some() {
             return bound(name, 0);
