@@ -1,5 +1,5 @@
 //! A model behind an OpenAI-compatible endpoint: messages and tools go out, and one answer comes back; or texts go out,
-//! and a vector for each comes back.
+//! and a vector for each comes back. Other services of the same host are asked by their path ([`Endpoint::post`]).
 //!
 //! Nothing here controls such a model. It is slow, busy or restarted, and sometimes answers with something else. So
 //! every question has a time limit ([`EndpointConfig::timeout`]) and is retried if that may help. It ends with a text,

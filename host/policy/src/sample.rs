@@ -173,8 +173,17 @@ impl Sampler {
 
     /// The number in 0..1 that decides the draw.
     pub(crate) fn uniform(&self, key: DrawKey) -> f64 {
+        self.draw_key(key).uniform(0)
+    }
+
+    /// A seed for an engine that draws the tokens of a whole turn itself, from the key of the turn's first draw.
+    pub fn seed(&self, key: DrawKey) -> u64 {
+        self.draw_key(key).value()
+    }
+
+    fn draw_key(&self, key: DrawKey) -> Key {
         let draws = self.root.at(key.step).at(key.task).at(key.sample);
-        draws.at(key.position).uniform(0)
+        draws.at(key.position)
     }
 
     /// The log-probability that [`Self::sample`] would report for `id`, given its row of logits.

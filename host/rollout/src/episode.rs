@@ -11,7 +11,7 @@ use rlf_policy::DrawKey;
 
 use crate::context::EpisodeContext;
 use crate::error::RolloutError;
-use crate::generate::{GenerateRequest, Generated, Generator, OpenSequence};
+use crate::generate::{GenerateError, GenerateRequest, Generated, Generator, OpenSequence};
 use crate::player::Player;
 use crate::settings::{RolloutSettings, TrajectoryIndex};
 use crate::task_environment::TaskEnvironment;
@@ -77,7 +77,14 @@ impl Player for PolicyPlayer {
                     position: sampled,
                 },
             };
-            let Generated { ids, log_probs } = self.generator.generate(request).await?;
+            let Generated { ids, log_probs } = match self.generator.generate(request).await {
+                Ok(generated) => generated,
+                Err(error @ GenerateError::Unavailable(_)) => {
+                    episode.abort(error.to_string());
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             sampled += ids.len() as u64;
 
             // Parse.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rlf_policy::{DrawKey, Sampler};
@@ -42,6 +43,10 @@ pub enum GenerateError {
     /// The generator's thread is gone. The text is the cause.
     #[error("the generator stopped: {0}")]
     Stopped(String),
+    /// This turn is lost by an infrastructure failure, and others may succeed. Its trajectory is excluded. The text is
+    /// the cause.
+    #[error("the turn could not be generated: {0}")]
+    Unavailable(String),
     /// The sequence would be longer than the generator allows.
     #[error(
         "a sequence of {wanted} tokens exceeds the generator's {capacity}; lower `dialogue.context`"
@@ -54,6 +59,22 @@ pub enum GenerateError {
     },
 }
 
+/// The generator's time and token counts since they were last taken.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct GeneratorTimes {
+    /// Time in forward passes and sampling; of an external engine, the time with at least one request under way.
+    pub busy: Duration,
+    /// Time without anything to decode while at least one sequence was open: it waited for tools or
+    /// rewards.
+    pub waiting: Duration,
+    /// Tokens sampled.
+    pub sampled: u64,
+    /// Tokens fed, prompts and observations included.
+    pub fed: u64,
+    /// Forward passes; 0 for an external engine.
+    pub passes: u64,
+}
+
 /// Produces turns, one per call. Implementations batch the calls of many trajectories.
 #[async_trait]
 pub trait Generator: Send + Sync {
@@ -62,6 +83,11 @@ pub trait Generator: Send + Sync {
 
     /// Forgets a sequence. Unknown ones are ignored.
     fn close(&self, sequence: SequenceId);
+
+    /// Times and counts since this was last called. Zero for a generator that does not measure.
+    async fn take_times(&self) -> GeneratorTimes {
+        GeneratorTimes::default()
+    }
 }
 
 static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);

@@ -23,6 +23,7 @@
 //! | demonstrations played against the real tools | [`demonstrate`] |
 //! | the parts of a rollout, its settings, the surroundings of an episode | [`engine`], `settings`, `context` |
 //! | the trait that produces turns, and the policy behind it | [`generate`], [`policy_generator`] |
+//! | turns of an engine beside this program, and its weights | [`external_engine`] |
 //! | an episode's environment session, tools and prompt | [`task_environment`] |
 //! | outcomes that calls take in a replay | `recorded`: [`RecordedOutcomes`] |
 //! | simulated users | [`user`], `conversation` |
@@ -38,6 +39,7 @@ pub mod engine;
 mod episode;
 mod error;
 pub mod evaluate;
+pub mod external_engine;
 pub mod generate;
 pub mod player;
 pub mod policy_generator;

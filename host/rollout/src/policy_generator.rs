@@ -10,14 +10,15 @@ mod decode_loop;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use rlf_policy::{Decoder, Model};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use crate::generate::{GenerateError, GenerateRequest, Generated, Generator, SequenceId};
+use crate::generate::{
+    GenerateError, GenerateRequest, Generated, Generator, GeneratorTimes, SequenceId,
+};
 use decode_loop::DecodeLoop;
 
 /// Sizes of the policy's decoder.
@@ -65,22 +66,6 @@ impl Default for PolicyGeneratorConfig {
             step_tokens: 8192,
         }
     }
-}
-
-/// The generator's time and token counts since they were last taken.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct GeneratorTimes {
-    /// Time in forward passes and sampling.
-    pub busy: Duration,
-    /// Time without anything to decode while at least one sequence was open: it waited for tools or
-    /// rewards.
-    pub waiting: Duration,
-    /// Tokens sampled.
-    pub sampled: u64,
-    /// Tokens fed, prompts and observations included.
-    pub fed: u64,
-    /// Forward passes.
-    pub passes: u64,
 }
 
 /// The channel for the result of a request.
@@ -143,13 +128,6 @@ impl PolicyGenerator {
         })
     }
 
-    /// Times and counts since this was last called.
-    pub async fn take_times(&self) -> GeneratorTimes {
-        let (reply, times) = oneshot::channel();
-        self.send(Command::Times(reply));
-        times.await.unwrap_or_default()
-    }
-
     fn send(&self, command: Command) {
         if let Some(commands) = &self.commands {
             // If the thread is gone, the reply sender is dropped with the command, and the caller sees that.
@@ -193,6 +171,12 @@ impl Generator for PolicyGenerator {
 
     fn close(&self, sequence: SequenceId) {
         self.send(Command::Close(sequence));
+    }
+
+    async fn take_times(&self) -> GeneratorTimes {
+        let (reply, times) = oneshot::channel();
+        self.send(Command::Times(reply));
+        times.await.unwrap_or_default()
     }
 }
 

@@ -18,6 +18,7 @@ use rlf_openenv::{OpenEnvConfig, OpenEnvError};
 use rlf_plugins::grants::PluginGrants;
 use rlf_policy::{LoraConfig, Precision, Qwen3Config};
 use rlf_rewards::rewards_config::RewardsConfig;
+use rlf_rollout::external_engine::ExternalEngineConfig;
 use rlf_rollout::policy_generator::PolicyGeneratorConfig;
 use rlf_rollout::shown_tools::ShownTools;
 use rlf_sandbox::SandboxConfig;
@@ -33,6 +34,9 @@ use settings::{parse_with, with_place};
 
 /// Prefix of a data binding that refers to the run's folder.
 pub const IN_RUN: &str = "run:";
+
+/// Default of `rl.importance_cap` with an external engine, as in verl.
+const IMPORTANCE_CAP: f64 = 2.0;
 
 /// Name of the built-in chat template.
 pub(crate) const SMALL_TEMPLATE: &str = "small";
@@ -137,6 +141,10 @@ pub struct RunConfig {
     /// Sizes of the decoding engine.
     #[serde(default)]
     pub engine: PolicyGeneratorConfig,
+    /// An engine beside this program that samples the policy's turns; see docs/external-engines.md. None by default:
+    /// this program samples them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_engine: Option<ExternalEngineConfig>,
     /// Supervised fine-tuning on demonstrations, before RL; none if absent.
     #[serde(default)]
     pub sft: Option<SftConfig>,
@@ -281,8 +289,17 @@ impl RunConfig {
                 .map_err(|error| with_place(of_mcp(&error), origin.clone(), &text, settings))?;
         }
         config.resolve_paths(&base);
+        config.correct_for_external_engine();
         (config.check()).map_err(|error| with_place(error, origin, &text, settings))?;
         Ok(config)
+    }
+
+    /// Sets the cap of importance weights, unless it is set: another engine's log-probabilities are not those of
+    /// training.
+    fn correct_for_external_engine(&mut self) {
+        if let Some(rl) = self.rl.as_mut().filter(|_| self.external_engine.is_some()) {
+            rl.importance_cap.get_or_insert(IMPORTANCE_CAP);
+        }
     }
 
     fn resolve_paths(&mut self, base: &Path) {
@@ -316,6 +333,9 @@ impl RunConfig {
         }
         if let Some(user) = &mut self.user {
             user.resolve_paths(base);
+        }
+        if let Some(engine) = &mut self.external_engine {
+            engine.resolve_paths(base);
         }
         if let Some(key_file) = &mut self.endpoint.key_file {
             *key_file = base.join(&*key_file);

@@ -26,6 +26,11 @@ pub(crate) fn outputs_path(run: &Path) -> PathBuf {
     run.join("outputs")
 }
 
+/// The folder in which an external engine finds the policy's weights, inside a run's folder.
+pub(crate) fn engine_path(run: &Path) -> PathBuf {
+    run.join("engine")
+}
+
 /// The folder for recorded answers of models, inside a run's folder.
 pub(crate) fn models_path(run: &Path) -> PathBuf {
     run.join("models")

@@ -23,6 +23,7 @@
 //! | the source of tasks | [`tasks`]: files, or the questions about countries of the quickstart |
 //! | demonstrations, gold calls, playing them | [`demonstrations`] |
 //! | playing the groups of an RL step | `rollouts` |
+//! | the external engine that samples turns, and its weights | `external_engine` |
 //! | evaluations during training | `observer` |
 //! | requests to stop a run | `interruption`: [`Interruption`] |
 //! | models that plugins ask | `models`, with policies in `frozen_policy`, and the run's own weights in `own_weights` |
@@ -39,6 +40,7 @@
 //! RUN/data/                    what plugins read (`run:` bindings), and the prompt of simulated users
 //! RUN/plugin-directories.json  the directories of plugins that the run began with
 //! RUN/outputs/                 files that calls left behind
+//! RUN/engine/                  the weights that an external engine loads
 //! RUN/control/                 the control of the run, which is a run itself
 //! RUN/.starting                only until a new run has started
 //! ```
@@ -61,6 +63,7 @@ pub mod config;
 mod control;
 pub mod demonstrations;
 mod error;
+mod external_engine;
 pub mod folder;
 mod frozen_policy;
 mod health;

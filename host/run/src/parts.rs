@@ -23,6 +23,7 @@ use rlf_policy::{Model, PolicyError, Purpose, Sampler, SamplingParams};
 use rlf_rewards::reward_stack::RewardStack;
 use rlf_rollout::agent::{Agent, AgentPlayer};
 use rlf_rollout::evaluate::{Evaluation, evaluate};
+use rlf_rollout::generate::Generator;
 use rlf_rollout::policy_generator::PolicyGenerator;
 use rlf_rollout::user::{User, UsersMode};
 use rlf_rollout::{
@@ -36,6 +37,7 @@ use rlf_train::run::RunDirectory;
 use crate::config::{IN_RUN, RunConfig, of_mcp, of_openenv};
 use crate::demonstrations::DemonstrationSet;
 use crate::error::{ConfigurationError, PluginsError, RunFailure};
+use crate::external_engine::RunEngine;
 use crate::folder::{data_path, outputs_path};
 use crate::health::PluginHealth;
 use crate::models::open_models_of_run;
@@ -78,6 +80,8 @@ pub struct RunParts {
     pub(crate) recorded: Option<Arc<RecordedOutcomes>>,
     /// The program that supervises agents.
     supervisor: Option<PathBuf>,
+    /// Samples the policy's turns, if the configuration has one.
+    external_engine: Option<RunEngine>,
     /// Loads new versions of plugins that are replaced on disk, for later calls.
     _follower: Option<Follower>,
 }
@@ -195,6 +199,7 @@ impl RunParts {
         if let Some(missing) = directories.find(|directory| !directory.is_dir()) {
             return Err(PluginsError::NoDirectory(missing).into());
         }
+        let external_engine = RunEngine::open(&config, run)?;
         let leader = (config.agent.as_ref()).and_then(|agent| agent.plugin.clone());
         let registry = plugins.load(&bindings(&config, run), &sandbox, reporter);
         let granted = config.plugins.values().flat_map(|grants| &grants.models);
@@ -270,6 +275,7 @@ impl RunParts {
             agent,
             recorded: None,
             supervisor: plugins.preparer.clone(),
+            external_engine,
             _follower: follower,
             tasks,
             demonstrations,
@@ -399,21 +405,28 @@ impl RunParts {
     }
 
     /// The generator of turns with the current weights of `model`.
-    pub fn generator(&self, model: &Model) -> Result<Arc<PolicyGenerator>, RolloutError> {
-        Ok(Arc::new(PolicyGenerator::start(
+    pub fn generator(&self, model: &Model) -> Result<Arc<dyn Generator>, RunFailure> {
+        let stop_ids = self.dialogue.stop_ids();
+        let context = self.config.dialogue.context as usize;
+        if let Some(engine) = &self.external_engine {
+            let generator = engine.generator(model, stop_ids, context, self.assets()?);
+            return Ok(Arc::new(generator));
+        }
+        let generator = PolicyGenerator::start(
             model.share(),
-            self.dialogue.stop_ids().to_vec(),
-            self.config.dialogue.context as usize,
+            stop_ids.to_vec(),
+            context,
             self.config.workers(),
             self.config.engine,
-        )?))
+        );
+        Ok(Arc::new(generator.map_err(RolloutError::from)?))
     }
 
     /// The engine that makes trajectories with the current weights of `model`.
     pub fn rollout_engine(
         &self,
         model: &Model,
-    ) -> Result<(Arc<RolloutEngine>, Arc<PolicyGenerator>), RunFailure> {
+    ) -> Result<(Arc<RolloutEngine>, Arc<dyn Generator>), RunFailure> {
         let generator = self.generator(model)?;
         let player: Arc<dyn Player> = match self.agent()? {
             None => Arc::new(PolicyPlayer::new(generator.clone())),

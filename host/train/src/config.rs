@@ -154,6 +154,11 @@ pub struct RlConfig {
     /// The importance ratio is clipped above at `1 + clip_high`, which matters for positive advantages. Default 0.28
     /// ("clip-higher" of DAPO, arXiv:2503.14476).
     pub clip_high: f64,
+    /// Corrects for an engine that samples with other log-probabilities than training computes (truncated importance
+    /// sampling, Yao et al. 2025): the policy gradient of a token is multiplied by the ratio of the two, but at most by
+    /// this value. It costs one more forward pass. Default: none, or 2 with `[external_engine]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub importance_cap: Option<f64>,
     /// For negative advantages, the importance ratio is clipped above at this value ("dual clip" of Ye et al. 2020,
     /// arXiv:1912.09729, equation 5; 3 is usual). It matters for tokens that have become far likelier since they were
     /// sampled. Default: none.
@@ -238,6 +243,7 @@ impl Default for RlConfig {
             importance_ratio: Ratio::Token,
             clip_low: 0.2,
             clip_high: 0.28,
+            importance_cap: None,
             dual_clip: None,
             kl_coefficient: 0.0,
             kl_in: None,

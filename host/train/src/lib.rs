@@ -9,6 +9,7 @@
 //! | the advantages of GRPO, Reinforce++, PPO and others | [`advantage`] |
 //! | the loss mask and the turns of a trajectory, as estimators see them | [`advantage::Sample`] |
 //! | the clipped loss, KL, SFT's cross-entropy, token mean and sequence mean | [`loss`] |
+//! | the correction for turns that another engine sampled | `importance` |
 //! | the KL to the reference policy: estimators, its place, its adaptive weight | [`kl`] |
 //! | PPO's critic, and the loss of its values | [`critic`], [`value_loss`] |
 //! | the punishment of long trajectories | [`overlong`] |
@@ -48,6 +49,7 @@ pub mod error;
 #[cfg(test)]
 mod fixtures;
 pub mod guards;
+mod importance;
 pub mod kl;
 pub mod loss;
 pub mod metrics;

@@ -17,6 +17,7 @@ use crate::config::RlConfig;
 use crate::critic::explained_variance;
 use crate::curriculum::is_constant;
 use crate::error::TrainError;
+use crate::importance::Importance;
 use crate::kl::{self, KlPlace};
 use crate::loss::{Objective, token_weights};
 use crate::minibatch::{mini_batches, shuffled};
@@ -99,15 +100,19 @@ pub fn train<'a>(
                 phase_loop::abandon_step(0, &state, run, model, &learner)?;
                 return Err(refused);
             }
+            let importance = match config.importance_cap {
+                None => None,
+                Some(cap) => {
+                    let log_probs = policy_log_probs(model, &batch, config)?;
+                    Some(Importance::correct(&mut batch, log_probs, cap))
+                }
+            };
             let kl_coefficient = match config.adaptive_kl {
                 Some(_) => state.kl_coefficient.unwrap_or(config.kl_coefficient),
                 None => config.kl_coefficient,
             };
             if let Some(reference) = &reference {
-                let log_probs = per_token(&batch, config, |batches, pass| {
-                    let stats = reference.log_probs(batches, pass)?;
-                    Ok(stats.into_iter().map(|tokens| tokens.log_probs).collect())
-                })?;
+                let log_probs = policy_log_probs(reference, &batch, config)?;
                 for (sample, log_probs) in batch.samples.iter_mut().zip(log_probs) {
                     *sample = sample.clone().with_reference_log_probs(log_probs);
                 }
@@ -124,6 +129,8 @@ pub fn train<'a>(
                 }
             }
             let estimates = estimator.estimates(&batch.samples);
+            let weighed = (importance.as_ref()).map(|importance| importance.weigh(&estimates));
+            let in_loss = weighed.as_ref().unwrap_or(&estimates);
 
             // Update.
             let learning_rate = config.optimizer.rate_at(step, config.steps);
@@ -147,7 +154,7 @@ pub fn train<'a>(
                         );
                     }
                     let members: Vec<usize> = order[part].iter().map(|i| trained[*i]).collect();
-                    let sequences = weighted_sequences(config, &batch, &estimates, &members);
+                    let sequences = weighted_sequences(config, &batch, in_loss, &members);
                     if sequences.is_empty() {
                         updates.without_gradient += 1;
                         continue;
@@ -190,6 +197,14 @@ pub fn train<'a>(
             let value_loss = updates.statistics.mean(updates.statistics.value_loss);
             let line = summary::line(state.step, &experience, &batch, advantages)
                 .optional("overlong", punished)
+                .optional(
+                    "importance_mismatch",
+                    importance.as_ref().map(Importance::mismatch),
+                )
+                .optional(
+                    "importance_capped",
+                    importance.as_ref().map(Importance::capped),
+                )
                 .optional("kl_coefficient", config.adaptive_kl.map(|_| kl_coefficient))
                 .optional("value_loss", explained.map(|_| value_loss))
                 .optional("explained_variance", explained)
@@ -303,6 +318,18 @@ fn weighted_sequences<'a>(
 /// The numbers of a range of tokens; none if there are none at all.
 fn part_of<'a>(all: Option<&'a [f32]>, tokens: &Range<usize>) -> &'a [f32] {
     all.map_or(&[], |all| &all[tokens.clone()])
+}
+
+/// The log-probability under `policy` of each model token of each trajectory, 0 off the mask.
+fn policy_log_probs(
+    policy: &Model,
+    batch: &Batch,
+    config: &RlConfig,
+) -> Result<Vec<Vec<f32>>, TrainError> {
+    per_token(batch, config, |batches, pass| {
+        let stats = policy.log_probs(batches, pass)?;
+        Ok(stats.into_iter().map(|tokens| tokens.log_probs).collect())
+    })
 }
 
 /// A number for each model token of each trajectory, 0 off the mask.

@@ -1035,6 +1035,57 @@ fn the_temperature_of_sampling_is_that_of_the_ratio() {
     assert!(ratio(1.0, 0.7) > 0.0);
 }
 
+#[test]
+fn importance_weights_correct_what_the_engine_computed_otherwise_and_nothing_else() {
+    let train = |sampling: f32, importance_cap: Option<f64>| -> (Vec<u8>, Value) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunDirectory::create(folder.path(), &RunSpec::default(), KEEP).unwrap();
+        let config = RlConfig {
+            steps: 1,
+            temperature: 0.7,
+            importance_cap,
+            ..rl_config()
+        };
+        let mut source = EvenGame {
+            temperature: sampling,
+            groups: 2,
+            samples: 4,
+            curriculum: None,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime
+            .block_on(rl::train(
+                &config,
+                SEED,
+                &mut tiny(),
+                &mut source,
+                &mut run,
+                None,
+                &mut Unobserved,
+            ))
+            .unwrap();
+        let weights = folder.path().join("checkpoints/latest/model.safetensors");
+        let line = lines(folder.path()).remove(0);
+        (fs::read(weights).unwrap(), line)
+    };
+    let (plain, line) = train(0.7, None);
+    assert_eq!(line.get("importance_mismatch"), None);
+    let (corrected, line) = train(0.7, Some(2.0));
+    assert!(plain == corrected, "weights of 1 change the training");
+    assert_eq!(line["importance_mismatch"], 0.0);
+    assert_eq!(line["importance_capped"], 0.0);
+
+    // The samples are those of another temperature than training has, as if another engine had computed them.
+    let (uncorrected, line) = train(1.0, None);
+    assert!(line["ratio_deviation"].as_f64().unwrap() > 0.0);
+    let (corrected, line) = train(1.0, Some(2.0));
+    assert!(uncorrected != corrected, "the weights have no effect");
+    assert_eq!(line["ratio_deviation"], 0.0);
+    assert!(line["importance_mismatch"].as_f64().unwrap() > 0.0);
+}
+
 /// The steps of RL that an observer was shown, each as one of how many.
 type Shown = Vec<(u64, u64)>;
 

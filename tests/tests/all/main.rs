@@ -10,6 +10,7 @@ mod code_training;
 mod conformance;
 mod doctor;
 mod env_commands;
+mod external_engine;
 mod families;
 mod file_gates;
 mod files;

@@ -20,7 +20,7 @@ use super::message::is_same_json;
 use super::{Agent, AgentEnd, AgentReport, Called, Turn, TurnRefused, TurnRequest};
 use crate::context::EpisodeContext;
 use crate::error::RolloutError;
-use crate::generate::Generator;
+use crate::generate::{GenerateError, Generator};
 use crate::player::Player;
 use crate::settings::{RolloutSettings, TrajectoryIndex};
 use crate::task_environment::{TaskEnvironment, excluded_trajectory};
@@ -227,6 +227,12 @@ impl AgentTrajectory {
                     state.ended_by.get_or_insert(Finish::Length);
                 }
                 Err(refused)
+            }
+            Err(TurnError::Generate(error @ GenerateError::Unavailable(_))) => {
+                let why = error.to_string();
+                state.excluded.get_or_insert_with(|| why.clone());
+                state.over.get_or_insert_with(|| why.clone());
+                Err(TurnRefused::Unavailable(why))
             }
             Err(TurnError::Generate(error)) => {
                 let refused = TurnRefused::Unavailable(error.to_string());

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use rlf_policy::{Decoder, Draw, Entry, Model};
 
-use super::{Command, GeneratorTimes, PolicyGeneratorConfig, Reply};
-use crate::generate::{GenerateError, GenerateRequest, Generated, SequenceId};
+use super::{Command, PolicyGeneratorConfig, Reply};
+use crate::generate::{GenerateError, GenerateRequest, Generated, GeneratorTimes, SequenceId};
 
 /// An open sequence: it has a slot in the KV cache.
 struct Sequence {

@@ -2,6 +2,7 @@
 
 use rlf_agents::InvalidAgent;
 use rlf_dialogue::{InvalidDialogue, TokenizerError};
+use rlf_endpoint::EndpointConfigError;
 use rlf_forge::countries::CountriesConfigError;
 use rlf_rollout::policy_generator::InvalidSize;
 use rlf_sandbox::SandboxError;
@@ -204,6 +205,12 @@ impl RunConfig {
             .map_err(ConfigurationError::in_table("engine", |e: &InvalidSize| {
                 e.key
             }))?;
+        if let Some(engine) = &self.external_engine {
+            (engine.check(self.model.lora.is_some())).map_err(ConfigurationError::in_table(
+                "external_engine",
+                |e: &EndpointConfigError| e.key,
+            ))?;
+        }
         (self.checkpoint.validate()).map_err(ConfigurationError::in_table(
             "checkpoint",
             |e: &InvalidSetting| e.key,
@@ -265,6 +272,10 @@ steps = 3
                 "c.toml:17: [rl]: `optimizer.learning_rate = 0`",
             ),
             ("[engine]\nslots = 0\n", "c.toml:16: [engine]: slots = 0"),
+            (
+                "[external_engine]\nkind = \"vllm\"\nurl = \"http://a:1\"\nmodel = \"\"\n",
+                "c.toml:18: [external_engine]: model: vLLM is asked",
+            ),
             ("[eval]\n\nsamples = 0\n", "c.toml:17: eval.samples = 0"),
             (
                 "[model.lora]\nalpha = 8\nrank = 0\n",

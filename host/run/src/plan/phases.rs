@@ -238,8 +238,12 @@ impl Planner<'_> {
         })
     }
 
-    /// The cache of an engine. The CPU's allocator may leave pages untouched until they are filled.
+    /// The cache of an engine. The CPU's allocator may leave pages untouched until they are filled. An external engine has its
+    /// own memory.
     fn cache(&self) -> MemoryPart {
+        if self.config.external_engine.is_some() {
+            return bound("cache of keys and values", 0);
+        }
         let (slots, context) = (self.config.engine.slots, self.config.dialogue.context);
         MemoryPart {
             name: "cache of keys and values",
@@ -249,6 +253,9 @@ impl Planner<'_> {
     }
 
     fn decoding_step(&self) -> Result<MemoryPart> {
+        if self.config.external_engine.is_some() {
+            return Ok(bound("a step of decoding", 0));
+        }
         let engine = &self.config.engine;
         let all = engine
             .slots

@@ -193,6 +193,24 @@ fn shorter_trajectories_take_less_time_and_no_less_of_what_is_certain() {
 }
 
 #[test]
+fn an_external_engine_decodes_in_memory_and_time_of_its_own() {
+    let more = ["precision=bf16", "external_engine.url=http://127.0.0.1:1"];
+    let plan = |settings: &[&str]| {
+        let config = config("hotpotqa-search", settings);
+        on(&config, "h200", PublishedShape::Qwen3_4B)
+    };
+    let (own, external) = (plan(&more[..1]), plan(&more));
+    assert!(external.memory.peak() < own.memory.peak());
+    for phase in &external.memory.phases {
+        for part in &phase.parts {
+            assert!(!part.name.contains("cache"), "{phase:?}");
+        }
+    }
+    assert_eq!(external.times.unwrap().rollout, None);
+    assert!(own.times.unwrap().rollout.is_some());
+}
+
+#[test]
 fn a_missing_checkpoint_is_named_with_its_key() {
     let path = shipped("hotpotqa-search");
     let settings = ["model.checkpoint=nowhere".to_owned()];

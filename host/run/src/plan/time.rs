@@ -32,7 +32,7 @@ const DECODING_ON_GPU: f64 = 0.25;
 pub struct StepTimes {
     /// A step of SFT; none without SFT.
     pub sft: Option<f64>,
-    /// The trajectories of a step of RL; none without RL.
+    /// The trajectories of a step of RL; none without RL, or with an external engine.
     pub rollout: Option<f64>,
     /// The updates of a step of RL.
     pub update: Option<f64>,
@@ -71,7 +71,8 @@ impl StepTimes {
                 let one = (clock.operations).training(lengths.tokens, targets, checkpointing);
                 sft.batch_size as f64 * one / clock.training_rate()
             }),
-            rollout: rl.map(|rl| clock.rollout(config.engine.slots, trajectories(rl))),
+            rollout: (rl.filter(|_| config.external_engine.is_none()))
+                .map(|rl| clock.rollout(config.engine.slots, trajectories(rl))),
             update: rl.map(|rl| clock.update(rl)),
         }
     }

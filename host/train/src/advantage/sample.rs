@@ -186,6 +186,18 @@ impl Sample {
         self
     }
 
+    /// Replaces the log-probabilities, `[tokens]`. Only those of model tokens are read.
+    ///
+    /// # Panics
+    /// If the length is not that of the mask.
+    #[must_use]
+    pub(crate) fn with_log_probs(mut self, log_probs: Vec<f32>) -> Self {
+        let tokens = self.mask.len();
+        assert_eq!(log_probs.len(), tokens, "one log-probability per token");
+        self.log_probs = log_probs;
+        self
+    }
+
     /// Adds log-probabilities of a frozen reference policy, `[tokens]`. Only those of model tokens are read.
     ///
     /// # Panics
@@ -237,7 +249,8 @@ impl Sample {
         self.turn_rewards.as_deref()
     }
 
-    /// The log-probabilities recorded when the tokens were sampled; 0 off the mask.
+    /// The log-probabilities of the tokens under the policy that played, 0 off the mask: those recorded when they were
+    /// sampled, or those of training with `rl.importance_cap`.
     pub fn log_probs(&self) -> &[f32] {
         &self.log_probs
     }
@@ -284,12 +297,6 @@ impl Sample {
             }
         }
         Self::build(group, mask.to_vec(), turns, reward)
-    }
-
-    pub(crate) fn with_log_probs(mut self, log_probs: Vec<f32>) -> Self {
-        assert_eq!(log_probs.len(), self.mask.len());
-        self.log_probs = log_probs;
-        self
     }
 
     pub(crate) fn with_turn_rewards(mut self, rewards: Vec<f64>) -> Self {

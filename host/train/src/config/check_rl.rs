@@ -68,6 +68,14 @@ impl RlConfig {
             &self.clip_high,
             "the upper bound of the ratio is 1 + clip_high: 0 or more, 0.2 to 0.28 is usual",
         )?;
+        if let Some(cap) = self.importance_cap {
+            InvalidSetting::require(
+                cap.is_finite() && cap >= 1.0,
+                "rl.importance_cap",
+                &cap,
+                "must be 1 or more; 2 is usual. Leave it out if this program samples the turns",
+            )?;
+        }
         if let Some(bound) = self.dual_clip {
             InvalidSetting::require(
                 bound.is_finite() && bound > 1.0,

@@ -31,6 +31,15 @@ fn a_group_of_one_is_refused_where_a_group_is_compared() {
 }
 
 #[test]
+fn a_cap_of_importance_weights_below_one_is_refused() {
+    assert_eq!(rl("importance_cap = 1.0"), Ok(()));
+    for cap in ["0.9", "inf", "nan"] {
+        let message = rl(&format!("importance_cap = {cap}")).unwrap_err();
+        assert!(message.contains("rl.importance_cap = "), "{message}");
+    }
+}
+
+#[test]
 fn an_empty_group_is_refused_with_advice_that_helps() {
     let message = rl("group_size = 0\nalgorithm = \"reinforce++\"").unwrap_err();
     assert_eq!(message, "`rl.group_size = 0`: must be at least 1");
