@@ -25,6 +25,7 @@ use rlf_environments::environments::{EnvironmentConfig, Environments};
 use rlf_plugins::registry::Registry;
 use rlf_policy::measure::quickstart_shape;
 use rlf_policy::{Model, Purpose, Sampler, SamplingParams, cpu_facts};
+use rlf_rollout::generate::Generator as _;
 use rlf_rollout::policy_generator::{PolicyGenerator, PolicyGeneratorConfig};
 use rlf_rollout::shown_tools::ShownTools;
 use rlf_rollout::{EpisodeContext, Player, PolicyPlayer, RolloutSettings, TrajectoryIndex};
