@@ -72,14 +72,14 @@ pub struct Suggestion {
     pub value: String,
     /// Bytes that it saves at the peak, after the changes before it.
     pub saves: u64,
-    /// True if the policy is then trained in another way, and not only on other numbers of rows at once.
-    pub changes_training: bool,
+    /// What is then trained in another way, such as "trains without the KL term". None if only the work is cut differently.
+    pub effect: Option<&'static str>,
 }
 
 impl Suggestion {
     /// True if this one comes first. Changes of what is trained come last.
     fn beats(&self, other: &Self) -> bool {
-        let rank = |one: &Self| (!one.changes_training, one.saves);
+        let rank = |one: &Self| (one.effect.is_none(), one.saves);
         self.saves > 0 && rank(self) > rank(other)
     }
 }
@@ -138,7 +138,7 @@ impl Plan {
                         key: change.key,
                         value: (change.value)(&variant),
                         saves: peak.saturating_sub(memory.peak()),
-                        changes_training: change.changes_training,
+                        effect: change.effect,
                     };
                     let suffices = memory.peak() <= limit;
                     if best

@@ -81,7 +81,7 @@ fn report(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) -> Value {
     let suggestion = |suggestion: &Suggestion| {
         json!({
             "setting": suggestion.to_string(), "saves_bytes": suggestion.saves,
-            "changes_training": suggestion.changes_training,
+            "effect": suggestion.effect,
         })
     };
     json!({
@@ -182,11 +182,8 @@ fn changes(plan: &Plan) {
     say!("{}", style("change, in this order").bold());
     for suggestion in &plan.suggestions {
         let setting = suggestion.to_string();
-        let note = if suggestion.changes_training {
-            "  (trains without the KL term)"
-        } else {
-            ""
-        };
+        let effect = suggestion.effect.map(|effect| format!("  ({effect})"));
+        let note = effect.unwrap_or_default();
         say!(
             "    {setting:<46} saves {:>7}{note}",
             gigabytes(suggestion.saves)

@@ -1,6 +1,6 @@
 //! Changes of a configuration that save memory.
 
-use rlf_policy::{Precision, Processor};
+use rlf_policy::{LoraConfig, Precision, Processor};
 use rlf_train::config::{RlConfig, SftConfig};
 
 use crate::config::RunConfig;
@@ -9,8 +9,8 @@ use crate::config::RunConfig;
 pub(super) struct Change {
     /// The key.
     pub(super) key: &'static str,
-    /// True if the policy is then trained in another way.
-    pub(super) changes_training: bool,
+    /// What is then trained in another way, if something is.
+    pub(super) effect: Option<&'static str>,
     /// Reads the key's value, as TOML.
     pub(super) value: fn(&RunConfig) -> String,
     /// The changed configurations. Each saves at least as much as the one before it.
@@ -28,14 +28,14 @@ pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
     if processor == Processor::Cuda && config.precision == Precision::F32 {
         all.push(Change {
             key: "precision",
-            changes_training: false,
+            effect: None,
             value: |_| "\"bf16\"".to_owned(),
             variants: vec![changed(config, |config| config.precision = Precision::Bf16)],
         });
     }
     all.push(Change {
         key: "engine.slots",
-        changes_training: false,
+        effect: None,
         value: |config| config.engine.slots.to_string(),
         variants: halves(config.engine.slots, LEAST_SLOTS)
             .map(|slots| changed(config, |config| config.engine.slots = slots))
@@ -44,7 +44,7 @@ pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
     if processor == Processor::Cpu {
         all.push(Change {
             key: "workers",
-            changes_training: false,
+            effect: None,
             value: |config| config.workers().to_string(),
             variants: halves(config.workers(), 1)
                 .map(|workers| changed(config, |config| config.workers = Some(workers)))
@@ -53,6 +53,18 @@ pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
     }
     all.extend(sft(config));
     all.extend(rl(config));
+    if config.model.lora.is_none() {
+        let lora = LoraConfig::default();
+        all.push(Change {
+            key: "model.lora.rank",
+            effect: Some("trains adapters instead of the weights"),
+            value: |config| {
+                let rank = config.model.lora.as_ref().map(|lora| lora.rank);
+                rank.unwrap_or_default().to_string()
+            },
+            variants: vec![changed(config, |config| config.model.lora = Some(lora))],
+        });
+    }
     all
 }
 
@@ -66,13 +78,13 @@ fn sft(config: &RunConfig) -> Vec<Change> {
     vec![
         Change {
             key: "sft.activation_checkpointing",
-            changes_training: false,
+            effect: None,
             value: |_| "true".to_owned(),
             variants: vec![with(&|sft| sft.activation_checkpointing = true)],
         },
         Change {
             key: "sft.micro_batch_tokens",
-            changes_training: false,
+            effect: None,
             value: |config| {
                 let tokens = config.sft.as_ref().map(|sft| sft.micro_batch_tokens);
                 tokens.unwrap_or_default().to_string()
@@ -94,13 +106,13 @@ fn rl(config: &RunConfig) -> Vec<Change> {
     vec![
         Change {
             key: "rl.activation_checkpointing",
-            changes_training: false,
+            effect: None,
             value: |_| "true".to_owned(),
             variants: vec![with(&|rl| rl.activation_checkpointing = true)],
         },
         Change {
             key: "rl.micro_batch_tokens",
-            changes_training: false,
+            effect: None,
             value: |config| {
                 let tokens = config.rl.as_ref().map(|rl| rl.micro_batch_tokens);
                 tokens.unwrap_or_default().to_string()
@@ -111,7 +123,7 @@ fn rl(config: &RunConfig) -> Vec<Change> {
         },
         Change {
             key: "rl.kl_coefficient",
-            changes_training: true,
+            effect: Some("trains without the KL term"),
             value: |_| "0.0".to_owned(),
             variants: vec![with(&|rl| rl.kl_coefficient = 0.0)],
         },
