@@ -218,6 +218,7 @@ fn calls_that_do_not_repeat_take_their_recorded_outcomes() {
     let hash = hash.expect("has a hash");
     let settings = format!(
         "plugins.lookup.enabled = false
+        rewards.success = 'exact-match.f1 >= 0.5'
         plugins.table = {{path = '{path}', hash = '{hash}', grants = ['real-random'], data.table = 'run:facts.csv'}}"
     );
     let experiment = experiment.with_toml(&settings);
