@@ -45,6 +45,10 @@ const UNSUPPORTED: [&str; 19] = [
     "use_rslora",
 ];
 
+/// Values of `init_lora_weights` in PEFT's `LoraConfig` with which the weights beside the adapter stay as they are, in
+/// addition to true, false and null. `pissa`, `olora`, `corda` and `loftq` change them.
+const KEEPS_WEIGHTS: [&str; 3] = ["gaussian", "eva", "orthogonal"];
+
 /// `adapter_config.json`, as far as it matters here.
 #[derive(Debug, Deserialize)]
 struct AdapterConfig {
@@ -105,7 +109,8 @@ impl Model {
         write(&folder.join(BASE), format!("{base:#}\n").as_bytes())
     }
 
-    /// Reads adapters into those of this model, which must have the same settings.
+    /// Reads adapters into those of this model, which must have the same settings. No adapter changes unless all can be
+    /// read.
     ///
     /// # Errors
     /// If the model has no adapters; if a file is missing or damaged; if the settings differ, or are not supported; if the
@@ -119,6 +124,7 @@ impl Model {
         let mut tensors = TensorFile::open(&file)?;
         let names = tensors.shapes().map(|(name, _)| name.to_owned());
         let mut others: BTreeSet<String> = names.collect();
+        let mut read = Vec::new();
         for (parameter, variable) in adapters.parameters().iter().zip(adapters.variables()) {
             let mut numbers = vec![0.0; parameter.len()];
             for stored in &parameter.stored {
@@ -137,12 +143,15 @@ impl Model {
                 parameter.copy_into(stored, &values, &mut numbers);
             }
             let numbers = Tensor::from_vec(numbers, parameter.shape.clone(), self.device())?;
-            variable.set(&numbers)?;
+            read.push((variable, numbers));
         }
         if let Some(name) = others.first() {
             return Err(refused(format!(
                 "tensor {name} belongs to no adapter of this model"
             )));
+        }
+        for (variable, numbers) in read {
+            variable.set(&numbers)?;
         }
         self.weights_changed()?;
         Ok(())
@@ -194,6 +203,13 @@ fn check_config(file: &Path, expected: &LoraConfig) -> Result<()> {
             return Err(refused(format!("{key} is {value}; {mend}")));
         }
     }
+    let init = found.others.get("init_lora_weights");
+    if let Some(init) = init.filter(|init| !keeps_weights(init)) {
+        return Err(refused(format!(
+            "init_lora_weights is {init}, which changes the weights beside the adapter; convert it with \
+             `path_initial_model_for_weight_conversion` of PEFT's `save_pretrained`"
+        )));
+    }
     let mut targets: Vec<Projection> = serde_json::from_value(found.target_modules.clone())
         .map_err(|_| {
             refused(format!(
@@ -233,6 +249,15 @@ fn changes_nothing(value: &Value) -> bool {
         Value::String(text) => text == "none",
         Value::Array(list) => list.is_empty(),
         Value::Object(table) => table.is_empty(),
+    }
+}
+
+/// True if an adapter that began with this `init_lora_weights` is beside the weights of its base model.
+fn keeps_weights(init: &Value) -> bool {
+    match init {
+        Value::Null | Value::Bool(_) => true,
+        Value::String(name) => KEEPS_WEIGHTS.contains(&name.as_str()),
+        _ => false,
     }
 }
 

@@ -223,9 +223,12 @@ impl Model {
         let leaves = Leaves::new(&log_probs, &entropy, valued)?;
         let (loss, output) = loss(&leaves.stats()?)?;
         let d = leaves.gradients(&loss)?;
+        let loss_value = value(&loss)?;
+        // Their memory is free before the backward pass through the trunk.
+        drop((loss, leaves));
         let (d_rows, d_head) =
             head.backward(&rows, &batch.targets, &d.log_probs, d.entropy.as_ref())?;
-        let d_rows = match &d.rows {
+        let d_rows = match d.rows {
             Some(part) => (d_rows + part)?,
             None => d_rows,
         };
@@ -249,7 +252,7 @@ impl Model {
         Ok(Part {
             gradients,
             value_head: d.value_head,
-            loss: value(&loss)?,
+            loss: loss_value,
             output,
         })
     }
@@ -327,6 +330,9 @@ pub(crate) fn network_pass<B: Backend, M>(
     let leaves = Leaves::new(&log_probs, &entropy, valued)?;
     let (loss, output) = loss(&leaves.stats()?)?;
     let d = leaves.gradients(&loss)?;
+    let loss_value = value(&loss)?;
+    // Their memory is free before the backward pass through the network.
+    drop((loss, leaves));
     let (mut d_rows, d_head) = b.log_probs_backward(
         &rows,
         head,
@@ -336,8 +342,8 @@ pub(crate) fn network_pass<B: Backend, M>(
         &d.log_probs,
         d.entropy.as_ref(),
     )?;
-    if let Some(part) = &d.rows {
-        b.add_to_rows(&mut d_rows, part)?;
+    if let Some(part) = d.rows {
+        b.add_to_rows(&mut d_rows, &part)?;
     }
     let mut gradients = network.backward(tape, &batch, &d_rows)?;
     if let Some(d_head) = d_head {
@@ -356,7 +362,7 @@ pub(crate) fn network_pass<B: Backend, M>(
     Ok(Part {
         gradients,
         value_head: d.value_head,
-        loss: value(&loss)?,
+        loss: loss_value,
         output,
     })
 }

@@ -88,7 +88,8 @@ impl Model {
     /// Writes `config.json` and the weights of the whole model, with a choice of type and shard size.
     ///
     /// # Errors
-    /// If the model has adapters: [`Self::merged`] has none. If `folder` already holds weights cut into shards: replacing those file by file could leave a mixture.
+    /// If the model has adapters; save [`Self::merged`] instead. If `folder` already holds weights cut into shards, because
+    /// replacing those file by file could leave a mixture.
     pub fn save_with(&self, folder: &Path, options: &SaveOptions) -> Result<()> {
         if self.lora().is_some() {
             return Err(PolicyError::checkpoint(

@@ -4,7 +4,7 @@
 //! grade is excluded with a reason, never scored 0.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use rlf_dialogue::score::{Excluded, ExclusionCause, Graded};
@@ -22,7 +22,7 @@ use crate::formula::Formula;
 use crate::grading::{Grading, GradingRequest};
 use crate::reward::RewardPlugin;
 use crate::rewards_config::RewardsConfig;
-use crate::turn_terms::{WithoutCredit, without_credit};
+use crate::turn_terms::SettledTerms;
 
 /// The rewards of a configuration, with the plugins of a registry.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ pub struct RewardStack {
     plugins: Vec<Arc<RewardPlugin>>,
     formula: Formula,
     tools: Option<Arc<dyn NestedCalls>>,
-    /// The warning of terms of `turns` without credit.
-    warning: Once,
+    /// The terms of `turns` of which no warning is due.
+    settled_terms: SettledTerms,
 }
 
 impl RewardStack {
@@ -87,7 +87,7 @@ impl RewardStack {
             plugins,
             formula,
             tools: None,
-            warning: Once::new(),
+            settled_terms: SettledTerms::default(),
         })
     }
 
@@ -132,10 +132,8 @@ impl RewardStack {
                     .map(|plugin| plugin.grade(&request, tools)),
             )
             .await;
-            let mut scores = self.formula.scores(&answers, gradable.len());
-            if let Some(refused) = self.misspelt_turns(&scores) {
-                scores = vec![Err(refused); gradable.len()];
-            }
+            let scores = self.formula.scores(&answers, gradable.len());
+            self.warn_of_turns(&scores);
             let mut scores = scores.into_iter();
             group
                 .iter()
@@ -156,16 +154,12 @@ impl RewardStack {
         })
     }
 
-    /// The refusal of a group, because `turns` misspells a term. Warns once of other terms that the group lacks.
-    fn misspelt_turns(&self, scores: &[Graded]) -> Option<Excluded> {
-        let lacking = without_credit(&self.formula.turns, scores);
-        let refused = lacking.iter().find_map(WithoutCredit::misspelt);
-        if refused.is_none() && !lacking.is_empty() {
-            let warn =
-                |one: &WithoutCredit| tracing::warn!("{one}; if it has no such term, it counts 0");
-            self.warning.call_once(|| lacking.iter().for_each(warn));
+    /// Warns once of each term of `turns` that a group lacks.
+    fn warn_of_turns(&self, scores: &[Graded]) {
+        let turns = &self.formula.turns;
+        for lacking in self.settled_terms.new_without_credit(turns, scores) {
+            tracing::warn!("{lacking}");
         }
-        refused
     }
 
     /// Counts of calls so far, by plugin.

@@ -60,9 +60,9 @@ pub struct RewardEntry {
     pub weights: BTreeMap<String, f64>,
     /// Weights of per-event terms, by name. They make the rewards of turns, for `rl.algorithm = "mt-grpo"` and `"ppo"`: a
     /// turn of the model has the events up to the next one, so a call belongs to the turn that made it. They add nothing to
-    /// the reward of the trajectory, and no gate applies to them. A term that no event has counts 0. It is refused at the
-    /// first group that is graded, if it is similar to a term that the plugin gives and that is not weighed. `per_event`
-    /// of the kept trajectories shows the terms that there are. Default: none.
+    /// the reward of the trajectory, and no gate applies to them. A term that no event has counts 0. The run warns
+    /// of it once, if its plugin gave credit in a group as other terms alone that are not weighed. `per_event` of the kept
+    /// trajectories shows the terms that there are. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub turns: BTreeMap<String, f64>,
     /// A condition. If it is false for a trajectory, this entry adds 0. Default: none.

@@ -1,10 +1,37 @@
 //! The terms of `turns` beside the credit that plugins give. A plugin does not declare its terms, and a term may have
-//! no credit in a whole group, for example if nobody made a call. So only a term that looks misspelt is refused.
+//! no credit in a whole group, for example if nobody made a call. So a term without credit is only warned of.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
-use rlf_dialogue::score::{Excluded, ExclusionCause, Graded};
+use rlf_dialogue::score::Graded;
+
+/// The terms of `turns` that are settled, as `plugin.term`: they have had credit, or were warned of.
+#[derive(Debug, Default)]
+pub(crate) struct SettledTerms(Mutex<BTreeSet<String>>);
+
+impl SettledTerms {
+    /// Finds the terms to warn of after a group: those without credit that were not settled before. `turns` has the
+    /// weights by `plugin.term`.
+    pub(crate) fn new_without_credit<'a>(
+        &self,
+        turns: &'a BTreeMap<String, f64>,
+        scores: &'a [Graded],
+    ) -> Vec<WithoutCredit<'a>> {
+        if turns.is_empty() {
+            return Vec::new();
+        }
+        let credits = scores.iter().flatten().flat_map(|score| &score.per_event);
+        let given: BTreeSet<&str> = credits.map(|credit| credit.term.as_str()).collect();
+        let mut settled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let with_credit = turns.keys().filter(|term| given.contains(term.as_str()));
+        settled.extend(with_credit.cloned());
+        let mut lacking = without_credit(turns, &given);
+        lacking.retain(|one| settled.insert(format!("{}.{}", one.plugin, one.term)));
+        lacking
+    }
+}
 
 /// A term of `turns` that no event of a group has, although its plugin gave credit as terms that `turns` lacks.
 #[derive(Debug, PartialEq)]
@@ -15,17 +42,17 @@ pub(crate) struct WithoutCredit<'a> {
     given: BTreeSet<&'a str>,
 }
 
-/// Finds the terms without credit among the weights of `turns`, which are by `plugin.term`.
-pub(crate) fn without_credit<'a>(
+/// Finds the terms without credit among the weights of `turns`. Terms are `plugin.term`.
+fn without_credit<'a>(
     turns: &'a BTreeMap<String, f64>,
-    scores: &'a [Graded],
+    given: &BTreeSet<&'a str>,
 ) -> Vec<WithoutCredit<'a>> {
     // A name of a plugin has no dot.
     let weighed: BTreeSet<(&str, &str)> =
         turns.keys().filter_map(|key| key.split_once('.')).collect();
-    let credits = scores.iter().flatten().flat_map(|score| &score.per_event);
-    let given: BTreeSet<(&str, &str)> = credits
-        .filter_map(|credit| credit.term.split_once('.'))
+    let given: BTreeSet<(&str, &str)> = given
+        .iter()
+        .filter_map(|term| term.split_once('.'))
         .collect();
     let missing = weighed.difference(&given);
     let missing = missing.map(|&(plugin, term)| WithoutCredit {
@@ -39,19 +66,6 @@ pub(crate) fn without_credit<'a>(
     missing.filter(|one| !one.given.is_empty()).collect()
 }
 
-impl WithoutCredit<'_> {
-    /// The refusal of the term, if it is similar to one that there is.
-    pub(crate) fn misspelt(&self) -> Option<Excluded> {
-        let near = rlf_config::nearest(self.term, self.given.iter().copied())?;
-        Some(Excluded {
-            reason: format!(
-                "{self}; did you mean `{near}`? If the plugin has both, add `{near} = 0.0` to `turns`"
-            ),
-            cause: ExclusionCause::Config,
-        })
-    }
-}
-
 impl fmt::Display for WithoutCredit<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -59,19 +73,23 @@ impl fmt::Display for WithoutCredit<'_> {
             term,
             given,
         } = self;
-        let given: Vec<String> = given.iter().map(|term| format!("`{term}`")).collect();
-        let given = given.join(", ");
+        let names: Vec<String> = given.iter().map(|term| format!("`{term}`")).collect();
+        let names = names.join(", ");
         write!(
             f,
             "`turns` in [[rewards.stack]] weighs the per-event term `{plugin}.{term}`, but plugin `{plugin}` gave credit as \
-             {given}"
-        )
+             {names}; "
+        )?;
+        match rlf_config::nearest(term, given.iter().copied()) {
+            Some(near) => write!(f, "did you mean `{near}`?"),
+            None => f.write_str("if it has no such term, it counts 0"),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use rlf_dialogue::score::{EventCredit, Score};
+    use rlf_dialogue::score::{EventCredit, Excluded, ExclusionCause, Score};
 
     use super::*;
 
@@ -96,42 +114,50 @@ mod tests {
         vec![Err(excluded), Ok(score)]
     }
 
-    fn turns(terms: &[&str]) -> BTreeMap<String, f64> {
-        terms.iter().map(|term| ((*term).to_owned(), 1.0)).collect()
+    /// The warnings after each of these groups, which have these terms.
+    fn warnings<const N: usize>(turns: &[&str], groups: [&[&str]; N]) -> [Vec<String>; N] {
+        let turns: BTreeMap<String, f64> =
+            turns.iter().map(|term| ((*term).to_owned(), 1.0)).collect();
+        let settled = SettledTerms::default();
+        groups.map(|terms| {
+            let group = group(terms);
+            let found = settled.new_without_credit(&turns, &group);
+            found.iter().map(ToString::to_string).collect()
+        })
     }
 
     #[test]
-    fn a_misspelt_term_is_refused_with_the_term_that_was_meant() {
-        let (turns, group) = (turns(&["a.stp"]), group(&["a.step", "a.calls", "b.stp"]));
-        let found = without_credit(&turns, &group);
-        let refused = found[0].misspelt().unwrap();
-        assert_eq!(refused.cause, ExclusionCause::Config);
+    fn a_misspelt_term_is_warned_of_once_with_the_term_that_was_meant() {
+        let given = ["a.step", "a.calls", "b.stp"];
+        let [first, second] = warnings(&["a.stp"], [&given, &given]);
         assert_eq!(
-            refused.reason,
-            "`turns` in [[rewards.stack]] weighs the per-event term `a.stp`, but plugin `a` gave credit as `calls`, `step`; \
-             did you mean `step`? If the plugin has both, add `step = 0.0` to `turns`"
+            first,
+            [
+                "`turns` in [[rewards.stack]] weighs the per-event term `a.stp`, but plugin `a` gave credit as `calls`, \
+                 `step`; did you mean `step`?"
+            ]
+        );
+        assert!(second.is_empty(), "{second:?}");
+        // Each term has a warning of its own, whichever group lacks it first.
+        let [first, second] = warnings(&["a.stp", "b.matched"], [&["a.step"], &["b.called"]]);
+        assert!(first[0].contains("`a.stp`"), "{first:?}");
+        assert!(
+            second[0].contains("`b.matched`") && second[0].ends_with("it counts 0"),
+            "{second:?}"
         );
     }
 
     #[test]
-    fn a_term_that_may_come_later_is_not_refused() {
-        let nothing: [WithoutCredit; 0] = [];
-        // It has credit; the plugin gave none; the similar one is weighed, too.
-        assert_eq!(
-            without_credit(&turns(&["a.step"]), &group(&["a.step", "a.other"])),
-            nothing
-        );
-        assert_eq!(
-            without_credit(&turns(&["a.step"]), &group(&["b.other"])),
-            nothing
-        );
-        assert_eq!(
-            without_credit(&turns(&["a.stp", "a.step"]), &group(&["a.step"])),
-            nothing
-        );
-        // Another term is only worth a warning.
-        let (turns, group) = (turns(&["a.matched"]), group(&["a.step"]));
-        let found = without_credit(&turns, &group);
-        assert_eq!((found.len(), found[0].misspelt()), (1, None));
+    fn a_term_that_may_come_later_or_has_come_is_not_warned_of() {
+        for (turns, given) in [
+            // It has credit; the plugin gave none; the similar one is weighed, too.
+            (&["a.step"][..], &["a.step", "a.other"][..]),
+            (&["a.step"], &["b.other"]),
+            (&["a.stp", "a.step"], &["a.step"]),
+        ] {
+            assert_eq!(warnings(turns, [given]), [[""; 0]], "{turns:?}");
+        }
+        let later = warnings(&["a.step"], [&["a.step"], &["a.steps"]]);
+        assert_eq!(later, [[""; 0]; 2]);
     }
 }

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use rlf_agents::InvalidAgent;
 use rlf_policy::{Model, open_device};
 use rlf_rollout::RolloutError;
+use rlf_train::config::{RlConfig, SftConfig};
 use rlf_train::phase::{Phase, PhaseEnd};
 use rlf_train::run::{
     Checkpoint, Machine, RunDirectory, RunError, RunSpec, binary_hash, config_path,
@@ -121,6 +122,9 @@ pub fn train(
             }
         });
 
+        if folder.is_some() {
+            warn_of_rates(&parts.config, &*reporter);
+        }
         let vocabulary = parts.tokenizer.vocab_size();
         plan::check(&parts.config, vocabulary, &choice.device, &*reporter)?;
         let spec = RunSpec {
@@ -218,6 +222,36 @@ fn resume_run(
         reporter.warn(warning);
     }
     Ok((resumed.run, resumed.checkpoint))
+}
+
+/// Warns of default learning rates with adapters, because the defaults are for all weights.
+fn warn_of_rates(config: &RunConfig, reporter: &dyn RunReporter) {
+    if config.model.lora.is_none() {
+        return;
+    }
+    let sft = config.sft.as_ref().filter(|sft| sft.steps > 0);
+    let rl = config.rl.as_ref().filter(|rl| rl.steps > 0);
+    for (phase, rate, default, usual) in [
+        (
+            Phase::Sft,
+            sft.map(|sft| sft.optimizer.learning_rate),
+            SftConfig::default().optimizer.learning_rate,
+            "1e-4",
+        ),
+        (
+            Phase::Rl,
+            rl.map(|rl| rl.optimizer.learning_rate),
+            RlConfig::default().optimizer.learning_rate,
+            "1e-5",
+        ),
+    ] {
+        if rate == Some(default) {
+            reporter.warn(&format!(
+                "[model.lora]: `{phase}.optimizer.learning_rate` is {default:e}, the default, which is for all weights, and \
+                 adapters learn little with it; set it, for example to {usual}"
+            ));
+        }
+    }
 }
 
 /// Uses tools and rewards before the first step: plays demonstrations, if the run has SFT, and evaluates the policy.

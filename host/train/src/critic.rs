@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::advantage::Sample;
 use crate::value_loss::ValueLoss;
 
-const HEAD: &str = "value_head.safetensors";
-const OPTIMIZER: &str = "value_head_optimizer.safetensors";
+/// The file of the head in a checkpoint.
+pub(crate) const HEAD: &str = "value_head.safetensors";
+/// The file of the state of the head's optimiser in a checkpoint.
+pub(crate) const HEAD_OPTIMIZER: &str = "value_head_optimizer.safetensors";
 
 /// `[rl.critic]`: the critic of `algorithm = "ppo"`. It is a linear head on the policy's last hidden state, and it begins
 /// with the value 0 everywhere.
@@ -118,7 +120,7 @@ impl Critic {
         let file = folder.join(HEAD);
         if file.exists() {
             critic.head = ValueHead::load(&file, model, config.trains_trunk)?;
-            let state = folder.join(OPTIMIZER);
+            let state = folder.join(HEAD_OPTIMIZER);
             critic.optimizer = AdamW::load(&state, &critic.head, critic.config)?;
         }
         Ok(critic)
@@ -128,7 +130,8 @@ impl Critic {
     /// model read neither.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), PolicyError> {
         self.head.save(&folder.join(HEAD))?;
-        self.optimizer.save(&folder.join(OPTIMIZER), &self.head)
+        self.optimizer
+            .save(&folder.join(HEAD_OPTIMIZER), &self.head)
     }
 
     /// Updates the head in `step` (from 0) of a phase of `steps`.

@@ -65,6 +65,15 @@ pub enum KlPlace {
     Reward,
 }
 
+impl fmt::Display for KlPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Loss => "loss",
+            Self::Reward => "reward",
+        })
+    }
+}
+
 /// Subtracts the KL of each model token, times `coefficient`, from the token's reward. Samples without reference
 /// log-probabilities stay as they are.
 pub(crate) fn penalise(samples: &mut [Sample], estimator: KlEstimator, coefficient: f64) {

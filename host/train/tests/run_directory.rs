@@ -46,6 +46,12 @@ fn keep(keep_last: usize) -> CheckpointConfig {
 fn save(folder: &Path) -> Result<(), RunError> {
     fs::write(folder.join("model.safetensors"), b"weights").unwrap();
     fs::write(folder.join("optimizer.safetensors"), b"moments").unwrap();
+    fs::write(folder.join("value_head.safetensors"), b"critic").unwrap();
+    fs::write(
+        folder.join("value_head_optimizer.safetensors"),
+        b"its moments",
+    )
+    .unwrap();
     Ok(())
 }
 
@@ -111,7 +117,9 @@ fn a_checkpoint_is_a_loadable_folder_and_latest_points_to_it() {
             "model.safetensors",
             "optimizer.safetensors",
             "tokenizer.json",
-            "trainer.json"
+            "trainer.json",
+            "value_head.safetensors",
+            "value_head_optimizer.safetensors",
         ]
     );
     assert_eq!(Checkpoint::latest(folder.path()).unwrap(), Some(written));
@@ -412,21 +420,25 @@ fn a_byte_that_changed_in_a_checkpoint_is_noticed_and_the_one_before_is_named() 
         bytes[middle] ^= 1;
         fs::write(at, bytes).unwrap();
     };
-    // The optimiser's state belongs to the run, but an evaluation does not read it.
-    let optimizer = saved[2].path.join("optimizer.safetensors");
-    flip(&optimizer);
-    let error = resume().unwrap_err().to_string();
-    assert!(
-        error.contains("optimizer.safetensors is not as it was written"),
-        "{error}"
-    );
-    assert!(
-        error.contains("go on from") && error.ends_with("rl-000002"),
-        "{error}"
-    );
-    saved[2].verify_weights().unwrap();
-    flip(&optimizer);
-    saved[2].verify().unwrap();
+    // The optimiser's state and the critic belong to the run, but an evaluation does not read them.
+    for file in [
+        "optimizer.safetensors",
+        "value_head.safetensors",
+        "value_head_optimizer.safetensors",
+    ] {
+        let path = saved[2].path.join(file);
+        flip(&path);
+        let error = resume().unwrap_err().to_string();
+        let said = format!("{file} is not as it was written");
+        assert!(error.contains(&said), "{error}");
+        assert!(
+            error.contains("go on from") && error.ends_with("rl-000002"),
+            "{error}"
+        );
+        saved[2].verify_weights().unwrap();
+        flip(&path);
+        saved[2].verify().unwrap();
+    }
 
     // The checkpoint before is damaged too, and so the one before that is named.
     flip(&saved[1].path.join("model.safetensors"));

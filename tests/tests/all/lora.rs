@@ -29,6 +29,22 @@ fn a_run_with_adapters_that_is_killed_and_resumed_is_the_run_that_was_not_killed
 }
 
 #[test]
+fn default_learning_rates_are_warned_of_with_adapters() {
+    let experiment = adapting()
+        .with("sft.optimizer.learning_rate", 1e-5)
+        .with("rl.optimizer.learning_rate", 1e-6);
+    let trained = experiment.try_train("run", &[]);
+    for warned in [
+        "`sft.optimizer.learning_rate` is 1e-5, the default",
+        "`rl.optimizer.learning_rate` is 1e-6, the default",
+    ] {
+        assert!(trained.succeeded().stderr.contains(warned), "{trained}");
+    }
+    let set = adapting().try_train("set", &[]);
+    assert!(!set.succeeded().stderr.contains("learning_rate"), "{set}");
+}
+
+#[test]
 fn checkpoints_hold_adapters_alone_and_are_evaluated_merged_and_trained_further() {
     let experiment = adapting();
     let host = experiment.host();

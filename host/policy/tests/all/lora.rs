@@ -240,6 +240,24 @@ fn a_reloaded_model_has_the_saved_adapters_and_shares_the_rest() {
 }
 
 #[test]
+fn adapters_that_cannot_all_be_read_change_none() {
+    let model = adapted(&tiny(), &LoraConfig::default());
+    let folder = tempfile::tempdir().unwrap();
+    model.save(folder.path()).unwrap();
+    let file = folder.path().join("adapter_model.safetensors");
+    let mut tensors = candle_core::safetensors::load(&file, &Device::Cpu).unwrap();
+    let stray = Tensor::new(&[1.0f32], &Device::Cpu).unwrap();
+    tensors.insert("stray".to_owned(), stray);
+    candle_core::safetensors::save(&tensors, &file).unwrap();
+    let mut optimizer = AdamW::new(&model, OptimizerConfig::default()).unwrap();
+    train(&model, &mut optimizer, 0.02);
+    let before = bits(&numbers(&model));
+    let error = model.load_adapter(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("tensor stray belongs to no"), "{error}");
+    assert_eq!(bits(&numbers(&model)), before);
+}
+
+#[test]
 fn adapters_of_other_weights_or_settings_are_refused_with_what_to_change() {
     let lora = LoraConfig::default();
     let folder = tempfile::tempdir().unwrap();
@@ -289,6 +307,16 @@ fn adapters_of_other_weights_or_settings_are_refused_with_what_to_change() {
         ("peft_type", json!("LOHA"), "peft_type is \"LOHA\""),
         ("use_rslora", json!(true), "use_rslora is true"),
         (
+            "init_lora_weights",
+            json!("pissa_niter_16"),
+            "init_lora_weights is \"pissa_niter_16\", which changes the weights",
+        ),
+        (
+            "init_lora_weights",
+            json!("olora"),
+            "`path_initial_model_for_weight_conversion`",
+        ),
+        (
             "modules_to_save",
             json!(["lm_head"]),
             "modules_to_save is [\"lm_head\"]",
@@ -308,6 +336,12 @@ fn adapters_of_other_weights_or_settings_are_refused_with_what_to_change() {
             error.contains("adapter_config.json") && error.contains(said),
             "{error}"
         );
+    }
+    for init in [json!(true), json!(null), json!("gaussian")] {
+        let mut config = written.clone();
+        config["init_lora_weights"] = init;
+        fs::write(&file, config.to_string()).unwrap();
+        into(cpu(&tiny()), &lora).unwrap();
     }
     fs::write(&file, written.to_string()).unwrap();
     // As PEFT writes it: nothing is known of the frozen weights.

@@ -41,8 +41,9 @@ pub struct SandboxConfig {
     /// Threads that run guests, apart from everything else the host does, so that a busy guest
     /// delays neither deadlines nor rollouts. Default: one per core, at most 4, at least 2.
     pub workers: Option<usize>,
-    /// Interval at which running guests are interrupted to check their budget and to let others run. Shorter: finer
-    /// budgets and quicker cancellation, more switches. Key `tick_ms`, default 5 ms.
+    /// Interval at which the budget of running guests is checked. They are also interrupted then, so that others run,
+    /// except those that began to compute less than half an interval ago, at most 2.5 ms. Shorter: finer budgets and
+    /// quicker cancellation, more switches. Key `tick_ms`, default 5 ms.
     #[serde(rename = "tick_ms", with = "milliseconds")]
     pub tick: Duration,
     /// Maximum size of a component that is read, in bytes. Default 512 MiB.

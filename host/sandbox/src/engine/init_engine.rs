@@ -13,6 +13,8 @@ use crate::guest::{State, linker};
 pub(crate) struct InitEngine {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<State>,
+    /// The interval of its epochs.
+    pub(crate) tick: Duration,
 }
 
 impl InitEngine {
@@ -20,6 +22,10 @@ impl InitEngine {
         let engine = Engine::new(&engine_configuration())?;
         let linker = linker(&engine)?;
         tick_epochs(engine.weak(), tick)?;
-        Ok(Self { engine, linker })
+        Ok(Self {
+            engine,
+            linker,
+            tick,
+        })
     }
 }

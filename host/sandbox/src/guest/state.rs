@@ -65,12 +65,14 @@ pub(crate) struct Guest {
 }
 
 impl State {
-    /// Makes a store under all limits of `record`, and the meter that its future must be polled under.
+    /// Makes a store under all limits of `record`, and the meter that its future must be polled under. `tick` is the
+    /// interval of the engine's epochs.
     pub(crate) fn store(
         engine: &Engine,
         guest: Guest,
         record: &Arc<Record>,
         clock: Deadlines,
+        tick: Duration,
     ) -> (Store<Self>, Arc<CpuMeter>) {
         let limits = Arc::clone(record.limits());
         let mut table = ResourceTable::new();
@@ -98,7 +100,7 @@ impl State {
         store.limiter(|state| &mut state.memory);
         store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
         store.set_max_component_handles(limits.component_handles as usize);
-        interrupt_by_budget(&mut store, Arc::clone(&meter));
+        interrupt_by_budget(&mut store, Arc::clone(&meter), tick);
         (store, meter)
     }
 

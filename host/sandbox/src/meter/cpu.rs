@@ -190,19 +190,24 @@ impl<F: Future> Future for Metered<F> {
     }
 }
 
-/// CPU time in one poll below which a guest is not interrupted. Ticks come at fixed times, so the first one comes at any
-/// moment after a poll began.
+/// Maximum of the CPU time in one poll below which a guest is not interrupted.
 const JUST_BEGUN: Duration = Duration::from_micros(2_500);
 
-/// Checks a running guest's budget at every epoch tick, and lets others use the thread unless the guest has only just begun.
-/// A guest without budget ends there.
-pub(crate) fn interrupt_by_budget<T: 'static>(store: &mut Store<T>, meter: Arc<CpuMeter>) {
+/// Checks a running guest's budget at every epoch tick, and lets others use the thread unless the guest has only just begun:
+/// in this poll, it has computed for less than half a tick, at most 2.5 ms. Ticks come at fixed times, so the first one
+/// comes at any moment after a poll began. A guest without budget ends there.
+pub(crate) fn interrupt_by_budget<T: 'static>(
+    store: &mut Store<T>,
+    meter: Arc<CpuMeter>,
+    tick: Duration,
+) {
+    let just_begun = nanoseconds(JUST_BEGUN.min(tick / 2));
     // The default deadline of 0 would trap at once.
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |_| {
         let running = meter.running_ns();
         let Some((budget, used)) = meter.exhausted(running) else {
-            if running < nanoseconds(JUST_BEGUN) {
+            if running < just_begun {
                 return Ok(UpdateDeadline::Continue(1));
             }
             // Not `Yield`: that only wakes itself, and tokio looks at its timers every 61 polls.

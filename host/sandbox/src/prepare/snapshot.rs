@@ -159,7 +159,8 @@ fn initialise<T>(
         deadline: Instant::now() + job.record.limits().init,
     };
     let deadlines = Deadlines::for_init(job.record.limits());
-    let (mut store, meter) = State::store(&engine.engine, guest, &job.record, deadlines);
+    let (mut store, meter) =
+        State::store(&engine.engine, guest, &job.record, deadlines, engine.tick);
     let run = async {
         let body = async {
             let instance = template.instantiate_async(&mut store).await?;

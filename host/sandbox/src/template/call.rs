@@ -313,7 +313,8 @@ async fn run(
     };
     let mut deadlines = Deadlines::for_call(&limits);
     deadlines.virtual_time = spec.virtual_time.unwrap_or(deadlines.virtual_time);
-    let (mut store, meter) = State::store(&sandbox.engine, guest, &record, deadlines);
+    let tick = sandbox.config.tick;
+    let (mut store, meter) = State::store(&sandbox.engine, guest, &record, deadlines, tick);
     let called = async {
         let instance = template.instances.instantiate_async(&mut store).await?;
         if let Some((lifecycle, config_json)) = &template.init_per_call {

@@ -3,8 +3,9 @@
 //! Guests have their own threads so that none of them delays a deadline or a rollout. But handing a call over and being
 //! woken when it is done costs tens of microseconds, many times as long as a calculator computes. So if the calls of a
 //! template are brief, the next one begins on the caller's thread. It is handed over after all if it waits for
-//! something, or is not done at the next epoch tick. After a call that computed that long, several calls are handed
-//! over at once. In this way a guest can take at most one tick in eighteen calls from the caller's thread.
+//! something, or if an epoch tick interrupts it: the first tick, or the second one if the first comes when it has only
+//! just begun. After a call that computed that long, several calls are handed over at once. In this way a guest can take
+//! at most one and a half ticks in eighteen calls from the caller's thread.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -110,6 +110,7 @@ impl RlConfig {
             "must be from 0 to 1; 1 and 0.95 are usual",
         )?;
         self.critic.validate()?;
+        self.validate_critic_is_used()?;
         InvalidSetting::require(
             // As sampling uses it: a tiny value is 0 there.
             (self.temperature as f32).is_finite() && self.temperature as f32 > 0.0,
@@ -141,6 +142,25 @@ impl RlConfig {
         self.optimizer.validate()
     }
 
+    /// Refuses settings of a critic without one.
+    fn validate_critic_is_used(&self) -> Result<(), InvalidSetting> {
+        if self.active_critic().is_some() {
+            return Ok(());
+        }
+        InvalidSetting::require(
+            self.gae_lambda == Self::default().gae_lambda,
+            "rl.gae_lambda",
+            &self.gae_lambda,
+            "only `algorithm = \"ppo\"` uses it; leave it out, or choose that algorithm",
+        )?;
+        InvalidSetting::require(
+            self.critic.is_default(),
+            "rl.critic",
+            &"{...}",
+            "only `algorithm = \"ppo\"` has a critic; leave out `rl.critic`, or choose that algorithm",
+        )
+    }
+
     fn validate_kl(&self) -> Result<(), InvalidSetting> {
         let place = self.kl_place();
         if let Some(estimator) = self.kl_estimator {
@@ -156,13 +176,21 @@ impl RlConfig {
             InvalidSetting::require(
                 self.algorithm != Algorithm::ReMax,
                 "rl.kl_in",
-                &"reward",
+                &KlPlace::Reward,
                 "ReMax compares with a greedy trajectory, whose reward has no KL; write \"loss\", or choose another algorithm",
             )?;
         }
+        let has_kl = self.kl_coefficient > 0.0;
+        let unused = "`rl.kl_coefficient` is 0, so there is no KL; leave it out, or set that to a weight such as 0.001";
+        if let Some(kl_in) = &self.kl_in {
+            InvalidSetting::require(has_kl, "rl.kl_in", kl_in, unused)?;
+        }
+        if let Some(estimator) = &self.kl_estimator {
+            InvalidSetting::require(has_kl, "rl.kl_estimator", estimator, unused)?;
+        }
         if let Some(adaptive) = &self.adaptive_kl {
             InvalidSetting::require(
-                self.kl_coefficient > 0.0,
+                has_kl,
                 "rl.kl_coefficient",
                 &self.kl_coefficient,
                 "`rl.adaptive_kl` multiplies it, so it must be above 0, such as 0.001",

@@ -168,8 +168,29 @@ fn an_estimator_whose_gradient_is_0_on_average_is_refused_in_the_loss() {
         "kl_estimator = \"k1\"\nalgorithm = \"ppo\"",
         "kl_estimator = \"k3\"\nalgorithm = \"reinforce++\"",
     ] {
-        assert_eq!(rl(accepted), Ok(()), "{accepted}");
+        let with_kl = format!("kl_coefficient = 0.1\n{accepted}");
+        assert_eq!(rl(&with_kl), Ok(()), "{accepted}");
     }
+}
+
+#[test]
+fn settings_that_nothing_uses_are_refused_with_what_uses_them() {
+    for (unused, used_by) in [
+        ("gae_lambda = 0.95", "algorithm = \"ppo\""),
+        ("critic = {clip = 0.5}", "algorithm = \"ppo\""),
+        ("kl_in = \"reward\"", "kl_coefficient = 0.001"),
+        ("kl_estimator = \"k2\"", "kl_coefficient = 0.001"),
+    ] {
+        let message = rl(unused).unwrap_err();
+        let key = unused.split(' ').next().unwrap();
+        assert!(
+            message.starts_with(&format!("`rl.{key} = ")) && message.contains("leave"),
+            "{message}"
+        );
+        assert_eq!(rl(&format!("{used_by}\n{unused}")), Ok(()), "{unused}");
+    }
+    // Written out, the defaults are no mistake.
+    assert_eq!(rl("gae_lambda = 1.0\ncritic = {clip = 0.2}"), Ok(()));
 }
 
 #[test]

@@ -19,6 +19,7 @@ use super::layout::{ROLLOUTS, assets_path, checkpoints_path};
 use super::metrics_files::MetricsPosition;
 use super::whole;
 use crate::config::CheckpointConfig;
+use crate::critic::{HEAD, HEAD_OPTIMIZER};
 use crate::guards::InARow;
 use crate::phase::Phase;
 
@@ -194,9 +195,10 @@ impl Checkpoint {
         self.verify_files(|_| true)
     }
 
-    /// Like [`Checkpoint::verify`], for the weights alone: an evaluation does not read the optimiser's state.
+    /// Like [`Checkpoint::verify`], for the policy's weights alone: an evaluation reads neither the optimiser's state nor the
+    /// critic.
     pub fn verify_weights(&self) -> Result<(), RunError> {
-        self.verify_files(|name| name != OPTIMIZER)
+        self.verify_files(|name| ![OPTIMIZER, HEAD, HEAD_OPTIMIZER].contains(&name))
     }
 
     fn verify_files(&self, wanted: fn(&str) -> bool) -> Result<(), RunError> {
