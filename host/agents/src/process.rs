@@ -53,7 +53,11 @@ pub(crate) async fn run(
 ) -> AgentEnd {
     let (mut child, group) = match start(config, supervisor, variables) {
         Ok(started) => started,
-        Err(error) => return cannot_start(config, &error),
+        Err(error) => {
+            let supervisor = supervisor.map(|path| format!("the supervisor {}", path.display()));
+            let program = supervisor.unwrap_or_else(|| program(config));
+            return cannot_start(config, &program, &error);
+        }
     };
     let is_supervised = supervisor.is_some();
     let mut stdin = child.stdin.take();
@@ -111,11 +115,16 @@ fn start(
     Ok((child, group))
 }
 
-fn cannot_start(config: &AgentConfig, why: &dyn Display) -> AgentEnd {
+/// The agent's program, quoted.
+fn program(config: &AgentConfig) -> String {
     let program = config.command.first().map_or("", String::as_str);
+    format!("`{program}`")
+}
+
+fn cannot_start(config: &AgentConfig, program: &str, why: &dyn Display) -> AgentEnd {
     let place = config.directory.as_ref();
     let place = place.map_or(String::new(), |place| format!(" in {}", place.display()));
-    AgentEnd::Misconfigured(format!("cannot start `{program}`{place}: {why}"))
+    AgentEnd::Misconfigured(format!("cannot start {program}{place}: {why}"))
 }
 
 /// Waits for the end of a process. The input of a supervisor stays open.
@@ -159,7 +168,9 @@ async fn attend(
         Ok(status) if !is_supervised => (status, &*output),
         Ok(status) => match Ending::split(&output) {
             Some((output, Ending::Status(raw))) => (ExitStatus::from_raw(raw), output),
-            Some((_, Ending::NotStarted(why))) => return cannot_start(config, &why),
+            Some((_, Ending::NotStarted(why))) => {
+                return cannot_start(config, &program(config), &why);
+            }
             None => {
                 return AgentEnd::Failed(format!(
                     "the process that supervises it ended with {status}{said}"
@@ -296,5 +307,20 @@ mod tests {
             panic!("it ran")
         };
         assert!(why.contains("`no-such-program`"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_supervisor_that_cannot_start_is_not_taken_for_the_agent() {
+        let config = AgentConfig {
+            command: vec!["true".into()],
+            ..AgentConfig::default()
+        };
+        let supervisor = Path::new("/no-such-supervisor");
+        let AgentEnd::Misconfigured(why) = run(&config, Some(supervisor), &[], &json!({})).await
+        else {
+            panic!("it ran")
+        };
+        let says = "cannot start the supervisor /no-such-supervisor: ";
+        assert!(why.starts_with(says), "{why}");
     }
 }
