@@ -15,7 +15,7 @@ use tokio::process::{Child, ChildStdin, Command};
 
 use crate::config::AgentConfig;
 use crate::report::{FORM, Report};
-use crate::supervisor::{ARGUMENT, Ending};
+use crate::supervisor::{ARGUMENT, Ending, SURVIVORS};
 
 /// Variables of this process that every agent gets.
 const INHERITED: [&str; 10] = [
@@ -27,7 +27,7 @@ const KEPT_BYTES: usize = 64 << 10;
 const QUOTED: usize = 600;
 /// Time to read what an agent without a supervisor wrote, after it ended. Its children may keep the streams open.
 const DRAIN: Duration = Duration::from_millis(200);
-/// Time for a supervisor to end all processes, and to read what it wrote. Nobody keeps its streams open.
+/// Time for a supervisor to end all processes, and to read what it wrote. Its streams stay open only if it leaves some.
 const SUPERVISED_END: Duration = Duration::from_secs(5);
 
 /// The process group of an agent without a supervisor. Dropping it kills all processes in it.
@@ -66,7 +66,14 @@ pub(crate) async fn run(
     // When its input ends, a supervisor kills all processes.
     drop(stdin);
     if end.is_err() && is_supervised {
-        _ = tokio::time::timeout(SUPERVISED_END, child.wait()).await;
+        match tokio::time::timeout(SUPERVISED_END, child.wait()).await {
+            Ok(Ok(status)) => warn_of_survivors(status),
+            Ok(Err(error)) => tracing::warn!(%error, "cannot wait for the supervisor of an agent"),
+            Err(_) => tracing::warn!(
+                "the supervisor of an agent has not ended within {} ms; processes of the agent may live on",
+                SUPERVISED_END.as_millis()
+            ),
+        }
     }
     drop(group);
     end.unwrap_or_else(|_| {
@@ -127,6 +134,15 @@ fn cannot_start(config: &AgentConfig, program: &str, why: &dyn Display) -> Agent
     AgentEnd::Misconfigured(format!("cannot start {program}{place}: {why}"))
 }
 
+/// Warns if a supervisor that ended like this has left processes.
+fn warn_of_survivors(supervisor: ExitStatus) {
+    if supervisor.code() == Some(SURVIVORS.into()) {
+        tracing::warn!(
+            "processes that an agent started live on, because they cannot be killed: docs/agents.md"
+        );
+    }
+}
+
 /// Waits for the end of a process. The input of a supervisor stays open.
 async fn attend(
     config: &AgentConfig,
@@ -166,17 +182,20 @@ async fn attend(
     let (status, output) = match status {
         Err(error) => return AgentEnd::Failed(error.to_string()),
         Ok(status) if !is_supervised => (status, &*output),
-        Ok(status) => match Ending::split(&output) {
-            Some((output, Ending::Status(raw))) => (ExitStatus::from_raw(raw), output),
-            Some((_, Ending::NotStarted(why))) => {
-                return cannot_start(config, &program(config), &why);
+        Ok(status) => {
+            warn_of_survivors(status);
+            match Ending::split(&output) {
+                Some((output, Ending::Status(raw))) => (ExitStatus::from_raw(raw), output),
+                Some((_, Ending::NotStarted(why))) => {
+                    return cannot_start(config, &program(config), &why);
+                }
+                None => {
+                    return AgentEnd::Failed(format!(
+                        "the process that supervises it ended with {status}{said}"
+                    ));
+                }
             }
-            None => {
-                return AgentEnd::Failed(format!(
-                    "the process that supervises it ended with {status}{said}"
-                ));
-            }
-        },
+        }
     };
     if status.success() {
         report(output)
