@@ -15,7 +15,7 @@ use tokio::process::{Child, ChildStdin, Command};
 
 use crate::config::AgentConfig;
 use crate::report::{FORM, Report};
-use crate::supervisor::{ARGUMENT, Ending};
+use crate::supervisor::{ARGUMENT, Ending, SURVIVORS};
 
 /// Variables of this process that every agent gets.
 const INHERITED: [&str; 10] = [
@@ -27,7 +27,7 @@ const KEPT_BYTES: usize = 64 << 10;
 const QUOTED: usize = 600;
 /// Time to read what an agent without a supervisor wrote, after it ended. Its children may keep the streams open.
 const DRAIN: Duration = Duration::from_millis(200);
-/// Time for a supervisor to end all processes, and to read what it wrote. Nobody keeps its streams open.
+/// Time for a supervisor to end all processes, and to read what it wrote. Its streams stay open only if it leaves some.
 const SUPERVISED_END: Duration = Duration::from_secs(5);
 
 /// The process group of an agent without a supervisor. Dropping it kills all processes in it.
@@ -53,7 +53,11 @@ pub(crate) async fn run(
 ) -> AgentEnd {
     let (mut child, group) = match start(config, supervisor, variables) {
         Ok(started) => started,
-        Err(error) => return cannot_start(config, &error),
+        Err(error) => {
+            let supervisor = supervisor.map(|path| format!("the supervisor {}", path.display()));
+            let program = supervisor.unwrap_or_else(|| program(config));
+            return cannot_start(config, &program, &error);
+        }
     };
     let is_supervised = supervisor.is_some();
     let mut stdin = child.stdin.take();
@@ -62,7 +66,14 @@ pub(crate) async fn run(
     // When its input ends, a supervisor kills all processes.
     drop(stdin);
     if end.is_err() && is_supervised {
-        _ = tokio::time::timeout(SUPERVISED_END, child.wait()).await;
+        match tokio::time::timeout(SUPERVISED_END, child.wait()).await {
+            Ok(Ok(status)) => warn_of_survivors(status),
+            Ok(Err(error)) => tracing::warn!(%error, "cannot wait for the supervisor of an agent"),
+            Err(_) => tracing::warn!(
+                "the supervisor of an agent has not ended within {} ms; processes of the agent may live on",
+                SUPERVISED_END.as_millis()
+            ),
+        }
     }
     drop(group);
     end.unwrap_or_else(|_| {
@@ -111,11 +122,25 @@ fn start(
     Ok((child, group))
 }
 
-fn cannot_start(config: &AgentConfig, why: &dyn Display) -> AgentEnd {
+/// The agent's program, quoted.
+fn program(config: &AgentConfig) -> String {
     let program = config.command.first().map_or("", String::as_str);
+    format!("`{program}`")
+}
+
+fn cannot_start(config: &AgentConfig, program: &str, why: &dyn Display) -> AgentEnd {
     let place = config.directory.as_ref();
     let place = place.map_or(String::new(), |place| format!(" in {}", place.display()));
-    AgentEnd::Misconfigured(format!("cannot start `{program}`{place}: {why}"))
+    AgentEnd::Misconfigured(format!("cannot start {program}{place}: {why}"))
+}
+
+/// Warns if a supervisor that ended like this has left processes.
+fn warn_of_survivors(supervisor: ExitStatus) {
+    if supervisor.code() == Some(SURVIVORS.into()) {
+        tracing::warn!(
+            "processes that an agent started live on, because they cannot be killed: docs/agents.md"
+        );
+    }
 }
 
 /// Waits for the end of a process. The input of a supervisor stays open.
@@ -157,15 +182,20 @@ async fn attend(
     let (status, output) = match status {
         Err(error) => return AgentEnd::Failed(error.to_string()),
         Ok(status) if !is_supervised => (status, &*output),
-        Ok(status) => match Ending::split(&output) {
-            Some((output, Ending::Status(raw))) => (ExitStatus::from_raw(raw), output),
-            Some((_, Ending::NotStarted(why))) => return cannot_start(config, &why),
-            None => {
-                return AgentEnd::Failed(format!(
-                    "the process that supervises it ended with {status}{said}"
-                ));
+        Ok(status) => {
+            warn_of_survivors(status);
+            match Ending::split(&output) {
+                Some((output, Ending::Status(raw))) => (ExitStatus::from_raw(raw), output),
+                Some((_, Ending::NotStarted(why))) => {
+                    return cannot_start(config, &program(config), &why);
+                }
+                None => {
+                    return AgentEnd::Failed(format!(
+                        "the process that supervises it ended with {status}{said}"
+                    ));
+                }
             }
-        },
+        }
     };
     if status.success() {
         report(output)
@@ -296,5 +326,20 @@ mod tests {
             panic!("it ran")
         };
         assert!(why.contains("`no-such-program`"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_supervisor_that_cannot_start_is_not_taken_for_the_agent() {
+        let config = AgentConfig {
+            command: vec!["true".into()],
+            ..AgentConfig::default()
+        };
+        let supervisor = Path::new("/no-such-supervisor");
+        let AgentEnd::Misconfigured(why) = run(&config, Some(supervisor), &[], &json!({})).await
+        else {
+            panic!("it ran")
+        };
+        let says = "cannot start the supervisor /no-such-supervisor: ";
+        assert!(why.starts_with(says), "{why}");
     }
 }

@@ -372,6 +372,45 @@ fn each_adapter_is_loaded_under_a_name_of_its_own_and_the_one_before_is_unloaded
 }
 
 #[test]
+fn an_adapter_that_is_refused_is_loaded_under_another_name_once() {
+    // The names that were loaded, those that were unloaded, and the end of a turn.
+    let turn = |kind, refused: usize| {
+        let (url, asked) = start(move |path, _, before| match path {
+            _ if is_turn(path) => ok(&turn_of(kind, &[5], &json!([-1.0]))),
+            _ if path.ends_with("/load_lora_adapter") && before < refused => {
+                Reply::Status(400, "it is loaded".to_owned())
+            }
+            _ => Reply::Status(200, "Success".to_owned()),
+        });
+        let engine = Arc::new(ExternalEngine::open(config(kind, &url), true).unwrap());
+        let generator = with_engine(&engine, SavedWeights::Adapter(PathBuf::from("/adapter")));
+        let end = block_on(generator.generate(request(&[1], 0)));
+        let names = |service: &str| -> Vec<String> {
+            let asked = asked.lock().unwrap();
+            let to = asked.iter().filter(|(path, _)| path.ends_with(service));
+            to.map(|(_, body)| body["lora_name"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        (
+            names("/load_lora_adapter"),
+            names("/unload_lora_adapter"),
+            end,
+        )
+    };
+    for kind in KINDS {
+        let (loaded, unloaded, end) = turn(kind, 1);
+        assert_eq!(end.unwrap().ids, [5]);
+        assert_eq!((loaded.len(), &loaded[..1]), (2, &unloaded[..]));
+        assert_ne!(loaded[0], loaded[1]);
+        let (loaded, _, end) = turn(kind, 2);
+        let end = end.unwrap_err();
+        let says = matches!(&end, GenerateError::Stopped(why) if why.contains("it is loaded"));
+        assert!(says, "{end}");
+        assert_eq!(loaded.len(), 2);
+    }
+}
+
+#[test]
 fn the_operators_command_gets_the_folder_and_its_failure_ends_the_rollout() {
     let (url, asked) = start(|_, _, _| ok(&vllm(&[5], &json!([-1.0]))));
     let turn = |script: &str| {

@@ -232,13 +232,13 @@ fn adapters_reach_vllm_by_name_and_each_turn_names_the_newest() {
 #[test]
 fn a_turn_that_the_engine_answers_wrongly_excludes_its_trajectory() {
     let engine = engine(PathBuf::new(), |turn| turn.is_multiple_of(5));
-    let run = Experiment::tiny()
+    let experiment = Experiment::tiny()
         .without("sft")
         .with("rl.steps", 2)
         .with("rl.max_dropped_share", 1.0)
         .with("rl.guards.max_excluded_share", 1.0)
-        .with("external_engine.url", engine.url())
-        .train("run", &[]);
+        .with("external_engine.url", engine.url());
+    let run = experiment.train("run", &[]);
     for line in run.steps("rl") {
         let reasons = line["excluded_reasons"].as_object().expect("reasons");
         assert!(!reasons.is_empty());

@@ -26,10 +26,26 @@ struct Adapters {
     /// Milliseconds since 1970 when the engine was opened. An engine that served an earlier run may still have its
     /// adapters.
     opened: u128,
-    /// Number of adapters so far.
+    /// Number of names so far.
     count: u64,
     /// The one that is loaded.
     loaded: Option<String>,
+}
+
+impl Adapters {
+    /// A name that no adapter has had.
+    fn next_name(&mut self) -> String {
+        self.count += 1;
+        format!("rlf-{}-{}", self.opened, self.count)
+    }
+}
+
+/// True if the engine answered that it does not do what it was told.
+fn is_refusal(error: &UpdateError) -> bool {
+    matches!(
+        error,
+        UpdateError::Refused(_) | UpdateError::Endpoint(EndpointError::Refused { .. })
+    )
 }
 
 impl ExternalEngine {
@@ -115,28 +131,40 @@ impl ExternalEngine {
     }
 
     async fn load_adapter(&self, folder: &Path) -> Result<String, UpdateError> {
-        let (load, unload) = match self.config.kind {
-            EngineKind::Sglang => ("/load_lora_adapter", "/unload_lora_adapter"),
-            EngineKind::Vllm => ("/v1/load_lora_adapter", "/v1/unload_lora_adapter"),
+        let load = match self.config.kind {
+            EngineKind::Sglang => "/load_lora_adapter",
+            EngineKind::Vllm => "/v1/load_lora_adapter",
         };
+        let folder = folder.display().to_string();
         let mut adapters = self.adapters.lock().await;
         if let Some(before) = adapters.loaded.take() {
-            match self.tell(unload, &json!({ "lora_name": before })).await {
-                // An engine that was started again does not have it.
-                Ok(())
-                | Err(
-                    UpdateError::Refused(_) | UpdateError::Endpoint(EndpointError::Refused { .. }),
-                ) => {}
-                Err(error) => return Err(error),
-            }
+            self.unload(&before).await?;
         }
-        adapters.count += 1;
-        let name = format!("rlf-{}-{}", adapters.opened, adapters.count);
-        let folder = folder.display().to_string();
-        let body = json!({ "lora_name": name, "lora_path": folder });
-        self.tell(load, &body).await?;
+        let mut name = adapters.next_name();
+        let body = |name: &str| json!({ "lora_name": name, "lora_path": folder });
+        match self.tell(load, &body(&name)).await {
+            Err(error) if is_refusal(&error) => {
+                // The engine may have it from an attempt whose answer was lost, and then refuses the name.
+                self.unload(&name).await?;
+                name = adapters.next_name();
+                self.tell(load, &body(&name)).await?;
+            }
+            told => told?,
+        }
         adapters.loaded = Some(name.clone());
         Ok(name)
+    }
+
+    /// Has the engine forget an adapter. An engine that was started again does not have it and refuses.
+    async fn unload(&self, name: &str) -> Result<(), UpdateError> {
+        let unload = match self.config.kind {
+            EngineKind::Sglang => "/unload_lora_adapter",
+            EngineKind::Vllm => "/v1/unload_lora_adapter",
+        };
+        match self.tell(unload, &json!({ "lora_name": name })).await {
+            Err(error) if !is_refusal(&error) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     async fn tell(&self, path: &str, body: &Value) -> Result<(), UpdateError> {

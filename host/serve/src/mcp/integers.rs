@@ -49,7 +49,9 @@ pub(super) fn exact(stream: impl AsyncRead + Send + Unpin + 'static, most: usize
                 break;
             }
             let ends = line.ends_with(b"\n");
-            if begins && ends {
+            // The last line needs no end.
+            let is_last = !ends && line.len() < most;
+            if begins && (ends || is_last) {
                 replace_refused(&mut line);
             }
             begins = ends;
@@ -118,5 +120,19 @@ mod tests {
     async fn a_line_that_is_too_long_reaches_the_library_as_it_is() {
         let long = format!("{}\n{}\n", call("18446744073709551616"), call("1"));
         assert_eq!(read(long.clone(), 40).await, long);
+    }
+
+    #[tokio::test]
+    async fn the_last_message_of_a_stream_is_checked_if_no_newline_ends_it() {
+        let (whole, rounded) = (call("1"), call("18446744073709551616"));
+        assert_eq!(read(whole.clone(), 1 << 20).await, whole);
+        let read = read(format!("{whole}\n{rounded}"), 1 << 20).await;
+        let lines: Vec<&str> = read.lines().collect();
+        assert_eq!((lines.len(), lines[0]), (2, &*whole), "{read}");
+        let refused: Value = serde_json::from_str(lines[1]).unwrap();
+        assert_eq!(
+            (&refused["id"], &refused["method"]),
+            (&json!(7), &json!(REFUSED))
+        );
     }
 }
