@@ -1,7 +1,11 @@
-//! Ctrl-C: the first one finishes the step and saves, the second one breaks off what is under way, the third one ends the
-//! process. A command that has nothing to save ends at the first one. MCP servers end with the process.
+//! Ctrl-C: the first one finishes the step and saves, the second one breaks off what is under way, the third one ends
+//! the process. A command that has nothing to save ends at the first one. MCP servers end with the process, and so does
+//! a temporary folder.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 use rlf_run::Interruption;
@@ -12,10 +16,28 @@ const INTERRUPTED: i32 = 130;
 /// True from the moment at which a signal ends the process.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
+/// The folder that is removed if a signal ends the process.
+static TEMPORARY: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Attempts to remove the folder. Other threads may still write into it, which can make one fail.
+const ATTEMPTS: usize = 10;
+
+/// Removes this folder if a signal ends the process, which drops nothing.
+pub(crate) fn remove_at_signal(folder: &Path) {
+    let mut temporary = TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner);
+    *temporary = Some(folder.to_owned());
+}
+
 /// Ends MCP servers and this process.
 fn end() -> ! {
     ENDING.store(true, Ordering::SeqCst);
     rlf_mcp::end_processes();
+    let mut temporary = TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(folder) = temporary.take() {
+        let mut attempts = 0..ATTEMPTS;
+        // What cannot be removed is left to the system, which empties its temporary folder.
+        let _ = attempts.any(|_| fs::remove_dir_all(&folder).is_ok());
+    }
     std::process::exit(INTERRUPTED)
 }
 

@@ -340,15 +340,27 @@ fn pair(parameter: &Parameter, config: &LoraConfig) -> Option<[Parameter; 2]> {
     ])
 }
 
+/// True if products read a parameter of adapters times a factor, and so a copy of it.
+pub(crate) fn has_factor(parameter: &Parameter) -> bool {
+    matches!(parameter.start, Start::Uniform { .. }) || has_zeros(parameter)
+}
+
+/// True if a parameter has numbers outside of its blocks.
+fn has_zeros(parameter: &Parameter) -> bool {
+    let blocks = parameter.stored.iter();
+    let blocks = blocks.map(|stored| stored.shape.iter().product::<usize>());
+    blocks.sum::<usize>() < parameter.len()
+}
+
 /// 1 in the blocks of `B`, and 0 elsewhere. None if there is nothing else.
 fn mask(parameter: &Parameter, device: &Device) -> candle_core::Result<Option<Tensor>> {
+    if !has_zeros(parameter) {
+        return Ok(None);
+    }
     let mut mask = vec![0.0f32; parameter.len()];
     for stored in &parameter.stored {
         let ones = vec![1.0; stored.shape.iter().product()];
         parameter.copy_into(stored, &ones, &mut mask);
-    }
-    if mask.iter().all(|&number| number == 1.0) {
-        return Ok(None);
     }
     Tensor::from_vec(mask, parameter.shape.clone(), device).map(Some)
 }

@@ -16,7 +16,7 @@ use crate::config::Qwen3Config;
 use crate::device::Processor;
 use crate::error::Result;
 use crate::grad::{TrainedParameters, network_pass};
-use crate::lora::{AdapterLayout, LoraConfig};
+use crate::lora::{AdapterLayout, LoraConfig, has_factor};
 use crate::model::Precision;
 use crate::ops::attention::Heads;
 use crate::optimizer::MOMENTS;
@@ -68,29 +68,33 @@ impl PolicyMemory {
         frozen + self.trained() + self.positions()
     }
 
-    /// The copies that products read: of matrices in bf16, and of adapters in any precision, times their scale.
+    /// The copies that products read: of matrices in bf16, and of adapters that have a factor in any precision.
     pub fn operands(&self) -> u64 {
-        let adapters = self.adapters.as_ref().map(AdapterLayout::parameters);
-        let adapters = adapters.unwrap_or_default();
-        let numbers = |matrices: &[Parameter]| -> u64 {
-            let matrices = matrices.iter().filter(|one| one.shape.len() > 1);
-            matrices.map(Parameter::len).sum::<usize>() as u64
+        let matrices = self.layout.iter().filter(|one| one.shape.len() > 1);
+        let of_weights = match self.precision {
+            Precision::F32 => 0,
+            Precision::Bf16 => numbers(matrices) * BF16,
         };
+        of_weights + self.adapter_operands()
+    }
+
+    /// The part of [`Self::operands`] that copies adapters. In f32, products read those without a factor as they are.
+    fn adapter_operands(&self) -> u64 {
+        let adapters = self.adapters.as_ref().map(AdapterLayout::parameters);
+        let adapters = adapters.unwrap_or_default().iter();
         match self.precision {
-            Precision::F32 => numbers(adapters) * F32,
-            Precision::Bf16 => (numbers(&self.layout) + numbers(adapters)) * BF16,
+            Precision::F32 => numbers(adapters.filter(|one| has_factor(one))) * F32,
+            Precision::Bf16 => numbers(adapters) * BF16,
         }
     }
 
     /// A copy of the policy as it is now, such as the reference policy of a KL term, which has operands of its own. With
     /// adapters, it shares the frozen weights.
     pub fn copy(&self) -> u64 {
-        let operands = match &self.adapters {
-            None => self.operands() + self.positions(),
-            Some(adapters) => match self.precision {
-                Precision::F32 => bytes(adapters.parameters()),
-                Precision::Bf16 => bytes(adapters.parameters()) / F32 * BF16,
-            },
+        let operands = if self.adapters.is_some() {
+            self.adapter_operands()
+        } else {
+            self.operands() + self.positions()
         };
         self.trained() + operands
     }
@@ -156,6 +160,15 @@ impl PolicyMemory {
             Ok((stats.log_probs.sum_all()?, ()))
         })?;
         Ok(meter.peak())
+    }
+
+    /// What a value head adds to the activations of [`Self::pass`]: the rows that predict trained tokens, the copy from
+    /// which values are computed, and its gradient.
+    pub fn value_rows(&self, lengths: &[usize], targets: usize) -> u64 {
+        let rows = lengths
+            .iter()
+            .map(|length| trained_tokens(*length, targets));
+        3 * (rows.sum::<usize>() * self.config.hidden_size) as u64 * F32
     }
 
     /// `count` micro-batches that each take `pass`, at their peak, and the sum of the gradients of those before.
@@ -242,17 +255,26 @@ impl PolicyMemory {
 
 /// The bytes of parameters in f32.
 fn bytes(parameters: &[Parameter]) -> u64 {
-    parameters.iter().map(Parameter::len).sum::<usize>() as u64 * F32
+    numbers(parameters.iter()) * F32
+}
+
+/// The numbers in parameters.
+fn numbers<'a>(parameters: impl Iterator<Item = &'a Parameter>) -> u64 {
+    parameters.map(Parameter::len).sum::<usize>() as u64
+}
+
+/// The trained tokens in a sequence of this length, at most `targets`. A batch needs a token that another one predicts.
+fn trained_tokens(length: usize, targets: usize) -> usize {
+    targets.clamp(1, length.max(2) - 1)
 }
 
 /// A batch of sequences with these lengths, of which the last tokens are trained, at most `targets` of each.
 fn made_up(lengths: &[usize], targets: usize) -> Result<PackedBatch> {
-    // A batch needs a token that another one predicts.
     let sequences: Vec<(Vec<u32>, Vec<bool>)> = lengths
         .iter()
         .map(|length| {
             let length = (*length).max(2);
-            let first = length - targets.clamp(1, length - 1);
+            let first = length - trained_tokens(length, targets);
             let mask = (0..length).map(|position| position >= first).collect();
             (vec![0; length], mask)
         })
@@ -300,8 +322,10 @@ mod tests {
         let numbers = 3 * (48 * (96 + 192) + 16 * (96 + 96) + 32 * (96 + 512) + 16 * (256 + 96));
         assert_eq!(memory.moments(), 8 * numbers);
         assert_eq!(memory.weights() - whole.weights(), 4 * numbers);
-        assert_eq!(memory.operands(), 4 * numbers);
-        assert_eq!(memory.copy(), 8 * numbers);
+        // Products read B of the two outputs as it is: it has one block.
+        let copied = numbers - 3 * (16 * 96 + 16 * 96);
+        assert_eq!(memory.operands(), 4 * copied);
+        assert_eq!(memory.copy(), 4 * (numbers + copied));
         let pass = |memory: &PolicyMemory| memory.pass(&[128; 4], 100, false).unwrap();
         assert!(pass(&memory).gradients < pass(&whole).gradients / 2);
     }
@@ -335,6 +359,13 @@ mod tests {
         let gradients = 421 * hidden + hidden + inner * hidden + hidden + 2 * inner * hidden;
         let gradients = gradients + mixed * hidden + 2 * 24;
         assert_eq!(pass.gradients, 4 * gradients as u64);
+    }
+
+    #[test]
+    fn a_value_head_takes_three_rows_for_each_trained_token() {
+        let memory = quickstart(Processor::Cpu);
+        // The second sequence has 49 tokens that another one predicts.
+        assert_eq!(memory.value_rows(&[128, 50], 100), 3 * (100 + 49) * 96 * 4);
     }
 
     #[test]

@@ -29,7 +29,7 @@ use rlf_dialogue::tool::{CallOutcome, ToolDefinition};
 
 pub use chat::PolicyChat;
 pub use message::AgentMessage;
-pub use trajectory::{AgentPlayer, AgentTrajectory, PlacedCall};
+pub use trajectory::{AGENT_CALL, AgentPlayer, AgentTrajectory, PlacedCall};
 
 /// Leads trajectories, each by a program of its own.
 #[async_trait]

@@ -3,7 +3,7 @@
 mod check;
 mod settings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rlf_agents::AgentConfig;
@@ -292,6 +292,15 @@ impl RunConfig {
         config.correct_for_external_engine();
         (config.check()).map_err(|error| with_place(error, origin, &text, settings))?;
         Ok(config)
+    }
+
+    /// The models that a plugin may ask. A run opens no others.
+    pub(crate) fn granted_models(&self) -> BTreeMap<String, rlf_models::ModelConfig> {
+        let granted = self.plugins.values().flat_map(|grants| &grants.models);
+        let granted: BTreeSet<&String> = granted.collect();
+        let mut models = self.models.clone();
+        models.retain(|name, _| granted.contains(name));
+        models
     }
 
     /// Sets the cap of importance weights, unless it is set: another engine's log-probabilities are not those of

@@ -414,6 +414,13 @@ pub enum SavedRunError {
         /// The step, from 1.
         step: u64,
     },
+    /// The run's turns were sampled by an external engine.
+    #[error(
+        "{} cannot be replayed: the engine of [external_engine] sampled its turns, so they would not repeat, and \
+         the replay would replace the weights in the engine; `rlf-host report` shows what was recorded",
+        .0.display()
+    )]
+    SampledElsewhere(PathBuf),
     /// The checkpoint is a whole model, so there is nothing to merge.
     #[error(
         "{} is a whole model already, because its run has no [model.lora]; use the folder as it is", .0.display()

@@ -3,6 +3,7 @@
 //! It has an engine of its own. It never shares the batch of the rollout, where a trajectory that waits for a judge would
 //! wait for itself.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,18 +42,22 @@ impl FrozenPolicy {
         config: &FrozenPolicyConfig,
         workers: usize,
     ) -> Result<Self, RunFailure> {
-        let unreadable = |error: &dyn std::fmt::Display| {
-            let source = match config.of_run {
-                Some(_) => "of_run",
-                None => "checkpoint",
-            };
-            let key = format!("models.{name}.policy.{source}");
-            let problem = format!("{key}: {error}");
-            ConfigurationError::value(key, problem)
-        };
-        let mut model = Model::load(folder, &Device::Cpu).map_err(|error| unreadable(&error))?;
+        let model = Model::load(folder, &Device::Cpu);
+        let model = model.map_err(|error| unreadable(name, config, &error))?;
+        Self::with_weights(name, model, folder, config, workers)
+    }
+
+    /// The model `name` with these weights on the CPU, and the tokenizer and the template in `folder`.
+    pub(crate) fn with_weights(
+        name: &str,
+        mut model: Model,
+        folder: &Path,
+        config: &FrozenPolicyConfig,
+        workers: usize,
+    ) -> Result<Self, RunFailure> {
         let tokenizer = Tokenizer::load(&folder.join("tokenizer.json"));
-        let tokenizer = Arc::new(tokenizer.map_err(|error| unreadable(&error))?);
+        let tokenizer = tokenizer.map_err(|error| unreadable(name, config, &error))?;
+        let tokenizer = Arc::new(tokenizer);
         model.limit_vocabulary(tokenizer.vocab_size())?;
         let most = model.config().max_position_embeddings;
         if config.context as usize > most {
@@ -174,6 +179,21 @@ impl FrozenPolicy {
             ..Completion::default()
         })
     }
+}
+
+/// The error of a model whose files cannot be read.
+fn unreadable(
+    name: &str,
+    config: &FrozenPolicyConfig,
+    error: &dyn fmt::Display,
+) -> ConfigurationError {
+    let source = match config.of_run {
+        Some(_) => "of_run",
+        None => "checkpoint",
+    };
+    let key = format!("models.{name}.policy.{source}");
+    let problem = format!("{key}: {error}");
+    ConfigurationError::value(key, problem)
 }
 
 /// Gives a sequence's slot back when it is dropped, also if nobody waits for the answer any more.

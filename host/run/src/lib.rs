@@ -15,7 +15,8 @@
 //! | continued SFT, as a control for RL | `control` |
 //! | evaluating a run, playing one of its tasks | `saved`: [`SavedRun`] |
 //! | playing a step of a run again, and comparing it with its record | [`replay`]: [`Replay`] |
-//! | the weights of a run's policy; the whole model of a run with adapters | `weights`, `merge`: [`merge()`](merge()) |
+//! | the weights of a run's policy, those of a checkpoint | `weights`, `checkpoint_model` |
+//! | the whole model of a run with adapters | `merge`: [`merge()`](merge()) |
 //! | measuring a model behind an endpoint | `measured`: [`MeasuredEndpoint`] |
 //! | the memory and the time that a run needs, before anything is loaded | [`plan`]: [`Plan`] |
 //! | the parts of a run and how they are made | `parts`: [`RunParts`] |
@@ -59,6 +60,7 @@
 //! # Ok(()) }
 //! ```
 
+mod checkpoint_model;
 pub mod config;
 mod control;
 pub mod demonstrations;

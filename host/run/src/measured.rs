@@ -72,6 +72,8 @@ impl MeasuredEndpoint {
         }
         // Demonstrations are for training.
         config.sft = None;
+        // The endpoint samples the turns.
+        config.external_engine = None;
         let output = config.output.clone();
         let (parts, folder) = if let Some(run) = run {
             (parts_of(config, run, plugins, reporter)?, None)

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use candle_core::Device;
 use rlf_policy::SaveOptions;
-use rlf_train::run::assets_path;
+use rlf_train::run::{assets_path, write_folder};
 
+use crate::checkpoint_model;
 use crate::error::{RunFailure, SavedRunError};
 use crate::saved::find;
-use crate::weights;
 
 /// Merges the adapters of a run with `[model.lora]` into its frozen weights, and writes the whole model into the folder
 /// `output`, with tokenizer and chat template. `run` is the folder of the run, whose newest checkpoint is used, or of one
-/// of its checkpoints. Returns the folder of the checkpoint.
+/// of its checkpoints. Returns the folder of the checkpoint. A merge that is broken off leaves nothing in `output`.
 ///
 /// # Errors
 /// If the run has no adapters, if a file cannot be read or written, or if `output` is a folder that is not empty.
@@ -25,15 +25,29 @@ pub fn merge(run: &Path, output: &Path, options: &SaveOptions) -> Result<PathBuf
     if fs::read_dir(output).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(SavedRunError::NotEmpty(output.to_owned()).into());
     }
-    let policy = weights::open(&config, &run, &checkpoint.path, &Device::Cpu)?;
-    policy.merged()?.save_with(output, options)?;
-    let assets = assets_path(&run);
+    let policy = checkpoint_model::open(&config, &run, &checkpoint.path, &Device::Cpu)?;
+    let policy = policy.merged()?;
+    // An empty folder has its place in its parent, and a link leads to it.
+    fs::create_dir_all(output)
+        .map_err(RunFailure::io(format!("cannot make {}", output.display())))?;
+    let output = fs::canonicalize(output)
+        .map_err(RunFailure::io(format!("cannot open {}", output.display())))?;
+    write_folder(&output, |folder| {
+        policy.save_with(folder, options)?;
+        copy_assets(&run, folder)
+    })?;
+    Ok(checkpoint.path)
+}
+
+/// Copies the tokenizer, the chat template and the other assets of a run.
+fn copy_assets(run: &Path, to: &Path) -> Result<(), RunFailure> {
+    let assets = assets_path(run);
     let listing = || RunFailure::io(format!("cannot list {}", assets.display()));
     for entry in fs::read_dir(&assets).map_err(listing())? {
         let entry = entry.map_err(listing())?;
-        let to = output.join(entry.file_name());
+        let to = to.join(entry.file_name());
         let failed = RunFailure::io(format!("cannot write {}", to.display()));
         fs::copy(entry.path(), &to).map_err(failed)?;
     }
-    Ok(checkpoint.path)
+    Ok(())
 }

@@ -7,13 +7,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use candle_core::Device;
 use rlf_endpoint::{ChatMessage, Completion, Sampling};
 use rlf_models::{FrozenPolicyConfig, ModelConfig, RunMoment, Source, SourceError};
 use rlf_policy::Model;
 use rlf_sandbox::BoxFuture;
 use rlf_train::phase::Phase;
-use rlf_train::run::{Checkpoint, FrozenMoment, FrozenWeights, TrainerState, config_path};
+use rlf_train::run::{
+    Checkpoint, FrozenMoment, FrozenWeights, TrainerState, config_path, frozen_path,
+};
 
+use crate::checkpoint_model;
+use crate::config::RunConfig;
 use crate::error::{ConfigurationError, RunFailure, SavedRunError};
 use crate::frozen_policy::FrozenPolicy;
 
@@ -119,7 +124,12 @@ impl OwnWeights {
                 frozen.find(moment)?
             };
             let folder = folder.ok_or_else(|| missing(name, moment, run))?;
-            let opened = FrozenPolicy::open(name, &folder, &model.config, self.workers)?;
+            let (config, workers) = (&model.config, self.workers);
+            let opened = if let Some(merged) = adapted(&folder, run)? {
+                FrozenPolicy::with_weights(name, merged, &folder, config, workers)?
+            } else {
+                FrozenPolicy::open(name, &folder, config, workers)?
+            };
             model.set(moment, opened);
         }
         if kept.is_some() && matches!(progress, Progress::Rl { .. }) {
@@ -163,6 +173,20 @@ impl OwnWeights {
         }
         Ok(frozen.forget_except(&needed)?)
     }
+}
+
+/// The whole model of a checkpoint in `folder` that holds adapters alone, as those of a run with `[model.lora]` do.
+/// None for the weights in `frozen`, which are whole, and for other runs.
+fn adapted(folder: &Path, run: &Path) -> Result<Option<Model>, RunFailure> {
+    if folder.starts_with(frozen_path(run)) {
+        return Ok(None);
+    }
+    let config = RunConfig::load(&config_path(run), &[])?;
+    if config.model.lora.is_none() {
+        return Ok(None);
+    }
+    let model = checkpoint_model::open(&config, run, folder, &Device::Cpu)?;
+    Ok(Some(model.merged()?))
 }
 
 fn missing(name: &str, moment: FrozenMoment, run: &Path) -> ConfigurationError {

@@ -202,11 +202,8 @@ impl RunParts {
         let external_engine = RunEngine::open(&config, run)?;
         let leader = (config.agent.as_ref()).and_then(|agent| agent.plugin.clone());
         let registry = plugins.load(&bindings(&config, run), &sandbox, reporter);
-        let granted = config.plugins.values().flat_map(|grants| &grants.models);
-        let granted: BTreeSet<&String> = granted.collect();
-        let mut models = config.models.clone();
-        models.retain(|name, _| granted.contains(name));
-        let (models, own_weights) = open_models_of_run(&models, config.workers(), run)?;
+        let (models, own_weights) =
+            open_models_of_run(&config.granted_models(), config.workers(), run)?;
         let servers = Servers::connect(&config.mcp, &|warning| reporter.warn(warning))
             .map_err(|error| of_mcp(&error))?;
         let mut outside = Outside {

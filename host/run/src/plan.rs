@@ -230,6 +230,10 @@ pub(crate) fn check(
     let (Some(shape), Some(limit)) = (shape, machine.memory) else {
         return Ok(());
     };
+    // Loading refuses it.
+    if config.dialogue.context as usize > shape.max_position_embeddings {
+        return Ok(());
+    }
     let options = PlanOptions {
         machine,
         shape: Some(shape),

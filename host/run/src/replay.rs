@@ -49,8 +49,8 @@ use self::outcomes::recorded_outcomes;
 /// The calls that a replay makes again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReplayedCalls {
-    /// Those that repeat. Calls that time or the infrastructure stopped, and those of tools that look outside of the
-    /// sandbox, take their recorded outcomes. The default.
+    /// Those that repeat, and all that an agent makes on its own. Calls of the policy that time or the infrastructure
+    /// stopped, and those of tools that look outside of the sandbox, take their recorded outcomes. The default.
     #[default]
     Repeatable,
     /// All of them.
@@ -94,12 +94,14 @@ impl Replayed {
 }
 
 impl Replay {
-    /// Opens the run in the folder `run` to replay a step of RL, counted from 1.
+    /// Opens the run in the folder `run` to replay a step of RL, counted from 1, in the empty folder `folder`. A run
+    /// whose turns an external engine sampled is refused.
     pub fn open(
         run: &Path,
         step: u64,
         calls: ReplayedCalls,
         plugins: &PluginSources,
+        folder: TempDir,
         reporter: &dyn RunReporter,
     ) -> Result<Self, RunFailure> {
         let file = config_path(run);
@@ -109,6 +111,9 @@ impl Replay {
             .map_err(RunFailure::io(format!("cannot open {}", run.display())))?;
         let lines = record::metrics(&run)?;
         let mut config = RunConfig::load(&file, &[])?;
+        if config.external_engine.is_some() {
+            return Err(SavedRunError::SampledElsewhere(run).into());
+        }
         config.share_workers();
         let no_step = || SavedRunError::NoStep {
             path: run.clone(),
@@ -120,8 +125,6 @@ impl Replay {
             return Err(no_step().into());
         }
         let checkpoint = checkpoint_before(&run, step, &config)?;
-        let folder = tempfile::tempdir()
-            .map_err(RunFailure::io("cannot make a temporary folder (TMPDIR)"))?;
         prepare(folder.path(), &run)?;
         folder.path().clone_into(&mut config.output);
 
@@ -277,6 +280,21 @@ impl Replay {
         if agent.is_some_and(|agent| agent.plugin.is_none()) {
             let why = "an agent outside of the sandbox leads the trajectories";
             reasons.push(why.to_owned());
+        }
+        let leader = agent.and_then(|agent| agent.plugin.as_ref());
+        if let Some(leader) = leader.and_then(|leader| parts.registry.plugin(leader))
+            && !parts.tools.plugin_repeats(leader)
+        {
+            let name = leader.name();
+            reasons.push(format!(
+                "the plugin `{name}`, which leads the trajectories, looks outside of the sandbox"
+            ));
+        }
+        if compared.agent_calls > 0 {
+            reasons.push(format!(
+                "calls that an agent made on its own, recorded or replayed, were made again: {}",
+                compared.agent_calls
+            ));
         }
         Ok(reasons)
     }

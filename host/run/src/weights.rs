@@ -10,6 +10,7 @@ use candle_core::Device;
 use rlf_policy::Model;
 use rlf_train::run::{RunDirectory, base_path};
 
+use crate::checkpoint_model;
 use crate::config::RunConfig;
 use crate::error::{ConfigurationError, RunFailure};
 use crate::parts::RunParts;
@@ -46,7 +47,8 @@ pub(crate) fn of_checkpoint(
     checkpoint: &Path,
     device: &Device,
 ) -> Result<Model, RunFailure> {
-    parts.fitted(open(&parts.config, run, checkpoint, device)?)
+    let model = checkpoint_model::open(&parts.config, run, checkpoint, device)?;
+    parts.fitted(model)
 }
 
 /// Keeps the frozen weights of the run in the folder `from` in another run too, which trains the same adapters further.
@@ -60,23 +62,6 @@ pub(crate) fn keep_base(
         run.base(|folder| Ok::<(), RunFailure>(Model::load(&base, &Device::Cpu)?.save(folder)?))?;
     }
     Ok(())
-}
-
-/// The policy of a checkpoint of the run in the folder `run`, which has this configuration.
-pub(crate) fn open(
-    config: &RunConfig,
-    run: &Path,
-    checkpoint: &Path,
-    device: &Device,
-) -> Result<Model, RunFailure> {
-    let Some(lora) = &config.model.lora else {
-        return Ok(Model::load(checkpoint, device)?);
-    };
-    let base = config.model.checkpoint.clone();
-    let base = base.unwrap_or_else(|| base_path(run));
-    let model = Model::load(&base, device)?.with_lora(lora, config.seed, &base)?;
-    model.load_adapter(checkpoint)?;
-    Ok(model)
 }
 
 /// A model with weights that are made from the seed.

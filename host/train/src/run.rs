@@ -57,6 +57,7 @@ pub use lock::lock;
 pub use machine::{Machine, binary_hash, machine_changes};
 pub use metrics_files::{Metrics, MetricsPosition};
 pub use rlf_files::{FolderLock, LOCK_FILE};
+pub use whole::write_folder;
 
 /// A run that was opened again.
 #[derive(Debug)]

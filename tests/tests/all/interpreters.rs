@@ -362,8 +362,12 @@ fn a_program_whose_files_grow_too_large_continues_and_the_limit_is_noted() {
     let plugins = host.plugins().display().to_string();
     let run = |files: &str| host.run(["run", "--plugins", &plugins, "--files", files, &script]);
     let ended = run("1MiB");
-    // As SECURITY.md says in the row of `programs.file_bytes`.
-    assert_eq!(ended.succeeded().stdout, "I/O error\n");
+    // As SECURITY.md says in the row of `programs.file_bytes`. The fast build of the interpreter names another error.
+    let stdout = &ended.succeeded().stdout;
+    assert!(
+        ["I/O error\n", "No space left on device\n"].contains(&stdout.as_str()),
+        "{ended}"
+    );
     assert!(
         ended
             .stderr

@@ -259,6 +259,11 @@ fn what_cannot_be_replayed_is_refused_with_the_reason() {
         2,
         "has no checkpoint before step 2 of RL; put the last one of SFT back",
     );
-    fs::remove_file(run.path().join("config.toml")).expect("is there");
+    let file = run.path().join("config.toml");
+    let config = fs::read_to_string(&file).expect("is there");
+    let engine = "\n[external_engine]\nurl = \"http://127.0.0.1:1\"\n";
+    fs::write(&file, config + engine).expect("can be written");
+    refused(4, "the engine of [external_engine] sampled its turns");
+    fs::remove_file(file).expect("is there");
     refused(4, "is not a run: it has no config.toml");
 }

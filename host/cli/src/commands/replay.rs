@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use rlf_run::replay::{Difference, Replayed, ReplayedCalls};
 use rlf_run::{Replay, RunReporter, Silent};
 use serde_json::json;
@@ -28,8 +29,11 @@ pub(crate) fn run(options: &arguments::Replay) -> anyhow::Result<ExitCode> {
         ReplayedOutcomes::Again => ReplayedCalls::All,
     };
     let progress = Progress::new();
-    let replay = Replay::open(&options.run, options.step, calls, &plugins, &progress)
-        .map_err(with_options)?;
+    let folder = tempfile::tempdir().context("cannot make a temporary folder (TMPDIR)")?;
+    interrupt::remove_at_signal(folder.path());
+    let (run, step) = (&options.run, options.step);
+    let replay = Replay::open(run, step, calls, &plugins, folder, &progress);
+    let replay = replay.map_err(with_options)?;
     let start = start(&replay, options);
     let reporter: Arc<dyn RunReporter> = if options.json {
         Arc::new(Silent)

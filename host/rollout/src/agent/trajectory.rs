@@ -25,6 +25,9 @@ use crate::player::Player;
 use crate::settings::{RolloutSettings, TrajectoryIndex};
 use crate::task_environment::{TaskEnvironment, excluded_trajectory};
 
+/// Comes between the id of a trajectory and a number in the ids of calls that no turn of the policy made.
+pub const AGENT_CALL: &str = "/agent/";
+
 /// A trajectory that an agent leads. Any number of requests may run at once, each in a conversation of its own.
 pub struct AgentTrajectory {
     id: String,
@@ -484,7 +487,7 @@ impl AgentTrajectory {
     fn place_own_call(&self, state: &mut State, name: String, arguments: Value) -> PlacedCall {
         state.own_calls_begun += 1;
         let call = ToolCall {
-            call_id: format!("{}/agent/{}", self.id, state.own_calls_begun),
+            call_id: format!("{}{AGENT_CALL}{}", self.id, state.own_calls_begun),
             name,
             arguments,
         };

@@ -23,7 +23,7 @@ fn wrong(key: &str, problem: &str) -> Result<(), ConfigurationError> {
 
 impl RunConfig {
     /// Refuses values out of their range, and values that contradict each other. It reads no other file.
-    pub(super) fn check(&self) -> Result<(), ConfigurationError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigurationError> {
         match (&self.model.checkpoint, &self.model.init) {
             (Some(_), Some(_)) => {
                 return wrong(

@@ -22,7 +22,7 @@ const LEAST_SLOTS: usize = 8;
 /// Tokens of a micro-batch, at the least.
 const LEAST_TOKENS: usize = 512;
 
-/// All changes that could save memory on a device of this kind.
+/// All changes that could save memory on a device of this kind, without variants that a run would refuse.
 pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
     let mut all = Vec::new();
     if processor == Processor::Cuda && config.precision == Precision::F32 {
@@ -64,6 +64,9 @@ pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
             },
             variants: vec![changed(config, |config| config.model.lora = Some(lora))],
         });
+    }
+    for change in &mut all {
+        change.variants.retain(|variant| variant.check().is_ok());
     }
     all
 }

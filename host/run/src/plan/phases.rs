@@ -86,8 +86,9 @@ impl RunMemory {
             processor,
             lengths,
         };
-        let models = models(config, shape);
+        let (weights, caches) = models(config, shape);
         let on_cpu = processor == Processor::Cpu;
+        let on_device = |bytes| if on_cpu { bytes } else { 0 };
         let always = [
             if on_cpu {
                 certain("program, plugins, tasks", PROGRAM)
@@ -97,7 +98,8 @@ impl RunMemory {
             certain("weights, f32", planner.memory.weights()),
             certain("copies of weights for products", planner.memory.operands()),
             certain("moments of the optimiser", planner.memory.moments()),
-            certain("models that plugins ask", if on_cpu { models } else { 0 }),
+            certain("weights of models that plugins ask", on_device(weights)),
+            bound("caches of models that plugins ask", on_device(caches)),
         ];
         let copies = planner.memory.checkpoint_copies();
         let mut phases = Vec::new();
@@ -116,7 +118,7 @@ impl RunMemory {
         Ok(Self {
             always: present(always),
             phases,
-            host: (!on_cpu).then_some(PROGRAM + models + copies),
+            host: (!on_cpu).then_some(PROGRAM + weights + caches + copies),
         })
     }
 }
@@ -138,6 +140,8 @@ struct Passes {
     /// Trained tokens of a sequence.
     targets: usize,
     checkpointing: bool,
+    /// True if a critic reads the rows of trained tokens.
+    has_critic: bool,
 }
 
 /// The memory of an update.
@@ -163,6 +167,7 @@ impl Planner<'_> {
                 self.lengths.written
             },
             checkpointing: sft.activation_checkpointing,
+            has_critic: false,
         };
         self.training(["SFT: evaluation", "SFT: update"], &passes, 0)
     }
@@ -174,6 +179,7 @@ impl Planner<'_> {
             micro_batch_tokens: rl.micro_batch_tokens,
             targets: self.lengths.written,
             checkpointing: rl.activation_checkpointing,
+            has_critic: rl.estimator().needs_values(),
         };
         let reference = if rl.kl_coefficient == 0.0 {
             0
@@ -217,11 +223,11 @@ impl Planner<'_> {
             .iter()
             .map(|cut| &lengths[cut.clone()])
             .max_by_key(|cut| cut.len());
-        let one = self.memory.pass(
-            longest.unwrap_or(&lengths),
-            passes.targets,
-            passes.checkpointing,
-        )?;
+        let longest = longest.unwrap_or(&lengths);
+        let mut one = (self.memory).pass(longest, passes.targets, passes.checkpointing)?;
+        if passes.has_critic {
+            one.activations += self.memory.value_rows(longest, passes.targets);
+        }
         let all = self
             .memory
             .accumulate(one, cuts.len(), self.config.workers());
@@ -275,22 +281,25 @@ impl Planner<'_> {
     }
 }
 
-/// Memory of the policies that plugins may ask: checkpoints, or the run's own weights, whose shape is `own`. A checkpoint
-/// that cannot be read is left out: the run will name it.
-fn models(config: &RunConfig, own: &Qwen3Config) -> u64 {
-    let policies = config
-        .models
-        .values()
-        .filter_map(|model| model.policy.as_ref());
-    let bytes = policies.filter_map(|policy| {
-        let shape = match &policy.checkpoint {
-            Some(folder) => Qwen3Config::load(folder).ok()?,
-            None => own.clone(),
+/// Weights and caches of the policies that a plugin was granted: checkpoints, or the run's own weights, whose shape is
+/// `own`. A checkpoint that cannot be read is left out: the run will name it.
+fn models(config: &RunConfig, own: &Qwen3Config) -> (u64, u64) {
+    let (mut weights, mut caches) = (0, 0);
+    for model in config.granted_models().values() {
+        let Some(policy) = &model.policy else {
+            continue;
         };
-        let memory = PolicyMemory::new(&shape, None, Processor::Cpu, Precision::F32);
-        Some(memory.weights() + memory.cache(policy.slots, policy.context as usize))
-    });
-    bytes.sum()
+        let shape = match &policy.checkpoint {
+            Some(folder) => Qwen3Config::load(folder).ok(),
+            None => Some(own.clone()),
+        };
+        if let Some(shape) = shape {
+            let memory = PolicyMemory::new(&shape, None, Processor::Cpu, Precision::F32);
+            weights += memory.weights();
+            caches += memory.cache(policy.slots, policy.context as usize);
+        }
+    }
+    (weights, caches)
 }
 
 fn certain(name: &'static str, bytes: u64) -> MemoryPart {

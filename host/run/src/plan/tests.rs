@@ -216,6 +216,51 @@ fn an_external_engine_decodes_in_memory_and_time_of_its_own() {
 }
 
 #[test]
+fn models_are_counted_only_if_a_plugin_was_granted_them() {
+    let model = "models.judge={policy={of_run=\"start\"}}";
+    let granted = "plugins.judge.models=[\"judge\"]";
+    let are_bounds = |settings: &[&str]| {
+        let plan = Plan::new(&config("quickstart", settings), &cpu(1 << 40)).unwrap();
+        let parts = plan.memory.always.into_iter();
+        let of_models = parts.filter(|part| part.name.ends_with("models that plugins ask"));
+        of_models.map(|part| part.is_bound).collect::<Vec<bool>>()
+    };
+    assert_eq!(are_bounds(&[model]), [false; 0]);
+    assert_eq!(are_bounds(&[model, granted]), [false, true]);
+}
+
+#[test]
+fn a_change_that_a_run_would_refuse_is_not_suggested() {
+    let variants = |more: &[&str]| {
+        let settings = [&["rl.kl_coefficient=0.001"], more].concat();
+        let all = changes::changes(&config("hotpotqa-search", &settings), Processor::Cuda);
+        let mut all = all.into_iter();
+        let without_kl = all.find(|change| change.key == "rl.kl_coefficient");
+        without_kl.unwrap().variants.len()
+    };
+    assert_eq!(variants(&[]), 1);
+    assert_eq!(variants(&["rl.adaptive_kl={}"]), 0);
+}
+
+#[test]
+fn each_forward_pass_of_an_update_takes_its_time() {
+    let update = |settings: &[&str]| {
+        let all = [&["rl.kl_coefficient=0.0"], settings].concat();
+        let plan = on(
+            &config("hotpotqa-search", &all),
+            "h200",
+            PublishedShape::Qwen3_4B,
+        );
+        plan.times.unwrap().update.unwrap()
+    };
+    let none = update(&[]);
+    let one = update(&["rl.kl_coefficient=0.001"]);
+    assert!(one > none, "{one} and {none}");
+    assert_eq!(update(&["rl.importance_cap=2.0"]), one);
+    assert_eq!(update(&["rl.algorithm=ppo"]), one);
+}
+
+#[test]
 fn a_missing_checkpoint_is_named_with_its_key() {
     let path = shipped("hotpotqa-search");
     let settings = ["model.checkpoint=nowhere".to_owned()];

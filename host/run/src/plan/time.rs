@@ -113,10 +113,15 @@ impl Clock<'_> {
         let Lengths { tokens, written } = self.lengths;
         let checkpointing = rl.activation_checkpointing;
         let training = self.operations.training(tokens, written, checkpointing);
-        let mut all = rl.epochs as f64 * training;
-        if rl.kl_coefficient != 0.0 {
-            all += self.operations.forward(tokens, written);
-        }
+        // Of the reference policy, for the log-probabilities of training, and for the values of a critic.
+        let forwards = [
+            rl.kl_coefficient != 0.0,
+            rl.importance_cap.is_some(),
+            rl.estimator().needs_values(),
+        ];
+        let forwards = forwards.into_iter().filter(|is_made| *is_made).count();
+        let forward = self.operations.forward(tokens, written);
+        let all = rl.epochs as f64 * training + forwards as f64 * forward;
         (rl.prompts_per_step * rl.group_size) as f64 * all / self.training_rate()
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_dialogue::tool::{CallOutcome, Ended};
+use rlf_rollout::agent::AGENT_CALL;
 use rlf_train::metrics::names;
 use serde::Serialize;
 
@@ -23,8 +24,11 @@ pub struct Comparison {
     pub tokens: usize,
     /// Number of metrics that were compared: those that do not measure time.
     pub metrics: usize,
-    /// Number of calls, recorded or replayed, that time or the infrastructure stopped.
+    /// Number of calls, recorded or replayed, that time or the infrastructure stopped, or in which it stopped a call
+    /// that a program made.
     pub stopped_calls: usize,
+    /// Number of calls, recorded or replayed, that an agent made on its own, and not for a turn of the policy.
+    pub agent_calls: usize,
     /// The first difference of each trajectory, and then every metric that differs.
     pub differences: Vec<Difference>,
 }
@@ -105,12 +109,15 @@ pub(super) fn compare(
     }));
     let records = recorded.iter().chain(&replayed);
     let outcomes = records.flat_map(|record| record.trajectory.outcomes());
+    let outcomes: Vec<&CallOutcome> = outcomes.collect();
+    let count = |of: fn(&CallOutcome) -> bool| outcomes.iter().filter(|one| of(one)).count();
     Ok(Comparison {
         step,
         trajectories: kept.as_ref().map(Vec::len),
         tokens: recorded.iter().map(model_tokens).sum(),
         metrics: before.len(),
-        stopped_calls: outcomes.filter(|outcome| is_stopped(outcome)).count(),
+        stopped_calls: count(is_stopped),
+        agent_calls: count(|outcome| outcome.call_id.contains(AGENT_CALL)),
         differences,
     })
 }
@@ -119,9 +126,12 @@ fn model_tokens(record: &Record) -> usize {
     record.trajectory.model_tokens()
 }
 
-/// True if time or the infrastructure stopped a call, so that it can end in another way when it is made again.
+/// True if time or the infrastructure stopped a call, or one that a program made in it, so that it can end in another
+/// way when it is made again.
 pub(super) fn is_stopped(outcome: &CallOutcome) -> bool {
+    let mut nested = outcome.nested.iter();
     matches!(outcome.ended, Ended::Timeout | Ended::Unavailable)
+        || nested.any(|call| is_stopped(&call.outcome))
 }
 
 /// True if a metric measures time, or depends on how busy the machine was or on which answers were recorded before.

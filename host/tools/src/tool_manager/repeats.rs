@@ -18,6 +18,11 @@ impl ToolManager {
         !self.looks_outside(name, &mut BTreeSet::new())
     }
 
+    /// True if a call that the plugin answers repeats in the same sense, whichever of its exports is called.
+    pub fn plugin_repeats(&self, plugin: &Plugin) -> bool {
+        !self.plugin_looks_outside(plugin, &mut BTreeSet::new())
+    }
+
     fn looks_outside(&self, name: &str, seen: &mut BTreeSet<String>) -> bool {
         let Some(index) = self.inner.by_name.get(name) else {
             return false;

@@ -13,9 +13,9 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     rlf_files::write(path, bytes).map_err(|source| RunError::io("write", path, source))
 }
 
-/// Makes the folder `path`: fills a temporary folder beside it, syncs all of it, and renames it.
-/// If `fill` fails, nothing is left.
-pub(crate) fn write_folder<E: From<RunError>>(
+/// Makes the folder `path`, which is missing or empty: fills a temporary folder beside it, syncs all of it, and renames
+/// it. If `fill` fails, nothing is left.
+pub fn write_folder<E: From<RunError>>(
     path: &Path,
     fill: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
