@@ -60,9 +60,9 @@ fn a_plan_is_within_a_tenth_of_what_runs_on_the_cpu_took() {
         "model.init.head_dim=64",
     ];
     for (settings, measured) in [
-        (vec![], 668),
-        ([&small[..], &medium].concat(), 2_050),
-        ([&small[..], &large].concat(), 7_374),
+        (vec![], 431),
+        ([&small[..], &medium].concat(), 1_111),
+        ([&small[..], &large].concat(), 4_064),
     ] {
         let mut config = config("quickstart", &settings);
         config.workers = Some(2);
