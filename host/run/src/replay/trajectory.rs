@@ -176,7 +176,10 @@ fn in_events(old: &Trajectory, new: &Trajectory) -> Option<(Moment, Found)> {
             Some(Event::Turn(_)) | None => format!("turn {turn}, as it was parsed"),
         };
         let part = if is_turn { SAMPLED } else { HAPPENED };
-        let found = Found::new(what, shown(old), shown(new));
+        let mut found = Found::new(&*what, shown(old), shown(new));
+        if found.recorded == found.replayed {
+            found = hidden(&what, old, new).unwrap_or(found);
+        }
         return Some(((turn, part), found));
     }
     None
@@ -212,6 +215,21 @@ fn shown(event: Option<&Event>) -> String {
             format!("{}{}", outcome.ended.as_str(), seen.unwrap_or_default())
         }
     }
+}
+
+/// The first field of an event that differs, for events that are shown alike.
+fn hidden(what: &str, old: Option<&Event>, new: Option<&Event>) -> Option<Found> {
+    let fields = |event: Option<&Event>| match json!(event.map(repeatable)) {
+        // An event is an object with one entry: its kind.
+        Value::Object(kinds) => kinds.into_iter().next().map(|(_, fields)| fields),
+        _ => None,
+    };
+    let (Value::Object(old), Value::Object(new)) = (fields(old)?, fields(new)?) else {
+        return None;
+    };
+    let mut found = unequal(&old, &new).next()?;
+    found.what = format!("{what}, `{}`", found.what);
+    Some(found)
 }
 
 /// The end of a trajectory and its grade, by name.
@@ -352,6 +370,17 @@ mod tests {
             sampled(record, 1, "ids", json!(8));
         };
         assert_eq!(told(first), "turn 1, token 1: 3 / 8");
+    }
+
+    #[test]
+    fn a_difference_that_is_not_shown_is_named_by_its_field() {
+        let blamed = |record: &mut Value| {
+            record["trajectory"]["events"][1]["outcome"]["fault"] = json!("model");
+        };
+        assert_eq!(
+            told(blamed),
+            "turn 1, call of `add`, `fault`: \"none\" / \"model\""
+        );
     }
 
     #[test]
