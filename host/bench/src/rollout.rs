@@ -45,7 +45,7 @@ const SPEED_UP_GOAL: f64 = 6.8;
 /// The wanted idle share of our time, at most.
 const IDLE_GOAL: f64 = 0.05;
 
-/// What to measure.
+/// The work to measure.
 pub(crate) struct Options<'a> {
     /// Threads of the policy.
     pub(crate) workers: usize,

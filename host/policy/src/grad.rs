@@ -103,7 +103,7 @@ pub struct Accumulated<M> {
 /// The result of one micro-batch.
 pub(crate) struct Part<M> {
     gradients: Vec<Tensor>,
-    /// Those of the value head; empty without one.
+    /// Gradients of the value head; empty without one.
     value_head: Vec<Tensor>,
     loss: f64,
     output: M,
@@ -381,9 +381,9 @@ struct LeafGradients {
     log_probs: Tensor,
     /// `None` if the loss does not use entropies.
     entropy: Option<Tensor>,
-    /// Of the rows, through their values; `None` if nothing flows through them.
+    /// Gradient of the rows, through their values; `None` if nothing flows through them.
     rows: Option<Tensor>,
-    /// Of the value head's parameters; empty without one.
+    /// Gradients of the value head's parameters; empty without one.
     value_head: Vec<Tensor>,
 }
 

@@ -162,8 +162,8 @@ impl PolicyMemory {
         Ok(meter.peak())
     }
 
-    /// What a value head adds to the activations of [`Self::pass`]: the rows that predict trained tokens, the copy from
-    /// which values are computed, and its gradient.
+    /// Bytes that a value head adds to the activations of [`Self::pass`]: the rows that predict trained tokens, the copy
+    /// from which values are computed, and its gradient.
     pub fn value_rows(&self, lengths: &[usize], targets: usize) -> u64 {
         let rows = lengths
             .iter()

@@ -45,7 +45,7 @@ pub struct Model {
     device: Device,
     operators: Operators,
     vocabulary: usize,
-    /// Those of the whole model. With adapters they are frozen.
+    /// Parameters of the whole model. With adapters they are frozen.
     parameters: Vec<Parameter>,
     variables: Vec<Var>,
     adapters: Option<Adapters>,
@@ -213,7 +213,7 @@ impl Model {
         adapters.variables().iter().zip(factors)
     }
 
-    /// What products read of a variable with this factor.
+    /// The operand that products read: a variable times this factor.
     fn operand(&self, variable: &Var, factor: Option<&Tensor>) -> candle_core::Result<Tensor> {
         let mut weights = variable.as_detached_tensor();
         if let Some(factor) = factor {

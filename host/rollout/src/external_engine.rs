@@ -37,7 +37,7 @@ pub use weights::{BoxError, SaveWeights, SavedWeights};
 /// Seeds that are sent. Engines accept 32 or 64 bits, signed or unsigned. Such a value fits all of them.
 const SEED_BITS: u64 = 0x7fff_ffff;
 
-/// What sequences of a policy may be.
+/// Limits of a policy's sequences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SequenceLimits {
     /// The ids that end a turn.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 const STOP: u32 = 7;
 
-/// What Python writes for numbers that JSON does not have.
+/// Words that Python writes for numbers that JSON does not have.
 const NAN: &str = r#"{"meta_info": {"output_token_logprobs": [[NaN, 5, null]]}, "choices": [NaN]}"#;
 
 /// The reaction to a request.

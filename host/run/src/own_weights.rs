@@ -22,7 +22,7 @@ use crate::config::RunConfig;
 use crate::error::{ConfigurationError, RunFailure, SavedRunError};
 use crate::frozen_policy::FrozenPolicy;
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Progress {
     /// No step is done.
@@ -74,7 +74,7 @@ pub(crate) struct OwnWeights {
 }
 
 impl OwnWeights {
-    /// Those among `configs`. They decode with so many threads, and have no weights yet.
+    /// The models among `configs` that have weights of the run. They decode with so many threads, and have no weights yet.
     pub(crate) fn new(configs: &BTreeMap<String, ModelConfig>, workers: usize) -> Self {
         let own = configs.iter().filter_map(|(name, config)| {
             let config = config.policy.clone()?;

@@ -62,7 +62,7 @@ pub struct RunParts {
     pub tools: ToolManager,
     /// Models that plugins may ask.
     pub models: Models,
-    /// Those among the models that have weights of the run.
+    /// The models among these that have weights of the run.
     pub(crate) own_weights: OwnWeights,
     /// Opens environment sessions.
     pub environments: Environments,

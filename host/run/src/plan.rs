@@ -44,7 +44,7 @@ pub struct PlanOptions {
     pub tokens_per_trajectory: Option<usize>,
 }
 
-/// What a run needs, and whether a machine has it.
+/// Needs of a run, and whether a machine meets them.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The shape of the policy.
@@ -72,7 +72,7 @@ pub struct Suggestion {
     pub value: String,
     /// Bytes that it saves at the peak, after the changes before it.
     pub saves: u64,
-    /// What is then trained in another way, such as "trains without the KL term". None if only the work is cut differently.
+    /// Effect on training, such as "trains without the KL term". None if only the work is cut differently.
     pub effect: Option<&'static str>,
 }
 

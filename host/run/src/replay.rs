@@ -49,8 +49,8 @@ use self::outcomes::recorded_outcomes;
 /// The calls that a replay makes again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReplayedCalls {
-    /// Those that repeat, and all that an agent makes on its own. Calls of the policy that time or the infrastructure
-    /// stopped, and those of tools that look outside of the sandbox, take their recorded outcomes. The default.
+    /// Makes calls that repeat, and all calls that an agent makes on its own. Other calls take their recorded outcomes:
+    /// those that time or the infrastructure stopped, and those of tools that look outside of the sandbox. The default.
     #[default]
     Repeatable,
     /// All of them.
@@ -80,7 +80,7 @@ pub struct Replayed {
     pub compared: Comparison,
     /// Number of calls whose recorded outcomes were at hand, so that they were not made again.
     pub recorded_calls: usize,
-    /// What has changed since the run was made, one sentence each: binary, machine, plugins, task files.
+    /// Changes since the run was made, one sentence each: binary, machine, plugins, task files.
     pub changes: Vec<String>,
     /// Likely reasons for differences besides these changes, one sentence each. Empty without a difference.
     pub reasons: Vec<String>,

@@ -110,7 +110,7 @@ pub struct TokenTargets {
     pub old_log_probs: Vec<f32>,
     /// The log-probabilities under the frozen reference policy. Empty if the KL coefficient is 0.
     pub reference_log_probs: Vec<f32>,
-    /// What a critic's values should be. Empty without a critic.
+    /// Targets of a critic's values. Empty without a critic.
     pub value_targets: Vec<f32>,
     /// A critic's values at the start of the step. Empty without a critic.
     pub old_values: Vec<f32>,

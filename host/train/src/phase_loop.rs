@@ -25,7 +25,7 @@ impl Course {
     }
 }
 
-/// What learns in a phase besides the model's weights.
+/// Parts that learn in a phase besides the model's weights.
 pub(crate) struct Learner {
     /// The optimiser of the model's weights.
     pub(crate) policy: AdamW,

@@ -43,7 +43,7 @@ pub(crate) struct PromptTokens<'a> {
 /// The gradient of a mini-batch.
 pub(crate) struct MiniBatch {
     pub(crate) gradients: Gradients,
-    /// Those of the value head, if there is one.
+    /// Gradients of the value head, if there is one.
     pub(crate) value_head: Option<Gradients>,
     pub(crate) statistics: LossStatistics,
 }

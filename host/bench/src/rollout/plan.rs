@@ -26,7 +26,7 @@ const P99_MS: f64 = 2_000.0;
 const NORMAL_P99: f64 = 2.326_347_874_040_841;
 /// Text that fills turns up to their lengths.
 const FILLER: &str = "so wait and see, ";
-/// What the model says in its last turn.
+/// Text of the model's last turn.
 const ANSWER: &str = "<answer>done</answer>";
 
 /// One turn.
@@ -34,7 +34,7 @@ const ANSWER: &str = "<answer>done</answer>";
 pub(super) struct Turn {
     /// Number of tokens in the turns before it.
     pub(super) start: u64,
-    /// What the model says in it, whatever it drew.
+    /// Its text, whatever the model drew.
     pub(super) ids: Vec<u32>,
     /// Time that its tool takes. The last turn answers and calls none.
     latency: Option<Duration>,

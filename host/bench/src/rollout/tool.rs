@@ -11,7 +11,7 @@ use rlf_sandbox::BoxFuture;
 use rlf_tools::{ServerCall, ServerLimits, ToolServer};
 use serde_json::{Value, json};
 
-/// What the model reads after a call.
+/// Text that the model reads after a call.
 pub(super) const OBSERVATION: &str = "it is done";
 
 const NAME: &str = "wait";

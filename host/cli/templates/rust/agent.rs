@@ -42,7 +42,7 @@ fn request(call: &Value) -> Request {
     Request { name: text("name"), arguments: text("arguments") }
 }
 
-/// What the policy reads of a call.
+/// Text that the policy reads of a call.
 fn shown(done: Result<Response, Error>) -> String {
     let content = match done {
         Ok(response) => response.observation.map(|shown| shown.content).unwrap_or_default(),

@@ -14,7 +14,7 @@ pub(crate) struct Linear<B: Backend> {
     trained: Trained<B>,
 }
 
-/// What is trained of a linear layer.
+/// The trained part of a linear layer.
 pub(super) enum Trained<B: Backend> {
     /// The weight.
     Weight,

@@ -9,7 +9,7 @@ use crate::config::RunConfig;
 pub(super) struct Change {
     /// The key.
     pub(super) key: &'static str,
-    /// What is then trained in another way, if something is.
+    /// Effect on training, if it has one.
     pub(super) effect: Option<&'static str>,
     /// Reads the key's value, as TOML.
     pub(super) value: fn(&RunConfig) -> String,

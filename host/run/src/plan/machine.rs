@@ -52,7 +52,7 @@ const fn gpu(
     }
 }
 
-/// How fast a machine computes.
+/// Speed of a machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Speed {
     /// A CPU.

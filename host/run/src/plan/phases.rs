@@ -43,16 +43,16 @@ impl PhaseMemory {
 /// The memory of a run on its device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunMemory {
-    /// What is there from the beginning to the end.
+    /// Parts that exist from the beginning to the end.
     pub always: Vec<MemoryPart>,
-    /// What comes to it, by phase.
+    /// Parts that exist in one phase, by phase.
     pub phases: Vec<PhaseMemory>,
     /// Memory of the host, if the device has its own.
     pub host: Option<u64>,
 }
 
 impl RunMemory {
-    /// What is always there, and the largest phase.
+    /// Bytes of the parts that always exist and of the largest phase.
     pub fn peak(&self) -> u64 {
         let phases = self.phases.iter().map(PhaseMemory::bytes);
         sum(&self.always) + phases.max().unwrap_or(0)
@@ -274,7 +274,7 @@ impl Planner<'_> {
         Ok(bound("a step of decoding", bytes))
     }
 
-    /// What the CPU's allocator keeps of an earlier part of the phase. A GPU's pool gives it to the next one.
+    /// Memory that the CPU's allocator keeps of an earlier part of the phase. A GPU's pool gives it to the next one.
     ///
     /// Measured with 0.35, 3.7 and 30 M parameters (`rlf-bench memory`): the peak is the cache and about half of an update's
     /// activations, although they do not exist at once.

@@ -40,9 +40,9 @@ pub struct Difference {
     pub trajectory: Option<Place>,
     /// The part that differs, such as `turn 2, token 5`.
     pub what: String,
-    /// What the run recorded.
+    /// The value that the run recorded.
     pub recorded: String,
-    /// What the replay has instead.
+    /// The value that the replay has instead.
     pub replayed: String,
 }
 

@@ -85,7 +85,7 @@ mod tests {
         format!(r#"{{"id":7,"method":"tools/call","params":{params}}}"#)
     }
 
-    /// What the library reads of a stream.
+    /// Bytes that the library reads of a stream.
     async fn read(stream: String, most: usize) -> String {
         let mut read = String::new();
         let mut stream = exact(std::io::Cursor::new(stream.into_bytes()), most);

@@ -42,7 +42,7 @@ pub struct FrozenWeights {
 }
 
 impl FrozenWeights {
-    /// Those of the run in `run`. Nothing is read or written yet.
+    /// The frozen weights of the run in `run`. Nothing is read or written yet.
     pub fn of(run: &Path) -> Self {
         Self {
             run: run.to_owned(),
