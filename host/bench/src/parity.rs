@@ -5,8 +5,8 @@ use std::fmt;
 use candle_core::{DType, Device, Tensor};
 
 use rlf_policy::{
-    Decoder, Entry, Key, Model, Operators, PackedBatch, PassOptions, Precision, Purpose,
-    Qwen3Config, Result, Sequence,
+    Decoder, Draw, DrawKey, Entry, Key, Model, Operators, PackedBatch, PassOptions, Precision,
+    Purpose, Qwen3Config, Result, Sampler, SamplingParams, Sequence,
 };
 
 use crate::policy::Workload;
@@ -22,6 +22,8 @@ pub(crate) struct Parity {
     pub(crate) parameter: String,
     /// Difference of logits decoded step by step with a cache.
     pub(crate) decode: f64,
+    /// Difference of the log-probabilities of tokens that the other model draws, several sequences in one step.
+    pub(crate) sampling: f64,
     /// Differences below this come from rounding.
     pub(crate) tolerance: f64,
 }
@@ -33,7 +35,7 @@ const TOLERANCE: [f64; 2] = [2e-3, 1e-1];
 impl Parity {
     /// True if every difference is small enough to come from rounding.
     pub(crate) fn agrees(&self) -> bool {
-        [self.forward, self.backward, self.decode]
+        [self.forward, self.backward, self.decode, self.sampling]
             .iter()
             .all(|difference| *difference < self.tolerance)
     }
@@ -52,6 +54,11 @@ impl fmt::Display for Parity {
             self.backward, self.parameter
         )?;
         writeln!(f, "decode    logits differ by at most {:.1e}", self.decode)?;
+        writeln!(
+            f,
+            "sampling  log-probabilities of drawn tokens differ by at most {:.1e} nats",
+            self.sampling
+        )?;
         let verdict = if self.agrees() {
             "agree"
         } else {
@@ -154,6 +161,7 @@ pub(crate) fn compare(reference: &Model, other: &Model) -> Result<Parity> {
         backward: worst.0,
         parameter: worst.1,
         decode,
+        sampling: sampled(reference, other, &texts)?,
         tolerance: match other.precision() {
             Precision::F32 => TOLERANCE[0],
             Precision::Bf16 => TOLERANCE[1],
@@ -189,6 +197,52 @@ fn decoded(model: &Model, texts: &[Vec<u32>]) -> Result<Vec<f32>> {
         last.extend(logits.into_iter().flatten());
     }
     Ok(last)
+}
+
+/// The difference of the log-probabilities of what `other` draws after every prefix of the texts, all texts together and
+/// token by token.
+fn sampled(reference: &Model, other: &Model, texts: &[Vec<u32>]) -> Result<f64> {
+    let longest = texts.iter().map(Vec::len).max().unwrap_or(1);
+    let decoder = |model| Decoder::new(model, texts.len(), longest, 1);
+    let (mut ours, mut theirs) = (decoder(reference)?, decoder(other)?);
+    let sampler = Sampler::new(SamplingParams::default(), 0, Purpose::Test)?;
+    let mut worst = 0.0_f64;
+    for start in 0..longest {
+        let (mut entries, mut draws) = (Vec::new(), Vec::new());
+        for (slot, text) in texts.iter().enumerate() {
+            let Some(token) = text.get(start..=start) else {
+                continue;
+            };
+            entries.push(Entry {
+                slot,
+                start,
+                tokens: token,
+            });
+            let key = DrawKey {
+                step: 0,
+                task: slot as u64,
+                sample: 0,
+                position: start as u64,
+            };
+            draws.push(Some(Draw { sampler, key }));
+        }
+        let logits = ours.step(reference, &entries)?;
+        let drawn = theirs.sample(other, &entries, &draws)?;
+        for (logits, drawn) in logits.iter().zip(drawn.into_iter().flatten()) {
+            let difference = (log_prob(logits, drawn.id) - f64::from(drawn.log_prob)).abs();
+            worst = worst.max(if difference.is_nan() {
+                f64::INFINITY
+            } else {
+                difference
+            });
+        }
+    }
+    Ok(worst)
+}
+
+fn log_prob(logits: &[f32], id: u32) -> f64 {
+    let total: f64 = logits.iter().map(|logit| f64::from(*logit).exp()).sum();
+    f64::from(logits[id as usize]) - total.ln()
 }
 
 fn numbers(tensor: &Tensor) -> candle_core::Result<Vec<f32>> {

@@ -8,7 +8,7 @@ const PADDING: usize = 8;
 const SCORES: usize = 1 << 27;
 /// Query rows, at most, whose scores are computed at once. With more, products compute more scores of keys that come
 /// later, which nothing reads.
-const QUERY_ROWS: usize = 512;
+const QUERY_ROWS: usize = 256;
 /// Logits that are computed at once: 1 GB.
 const LOGITS: usize = 1 << 28;
 

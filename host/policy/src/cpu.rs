@@ -199,15 +199,10 @@ impl<'a> Backend for Cpu<'a> {
         Ok(())
     }
 
-    fn weight_gradient(
-        &self,
-        x: &Vec<f32>,
-        g: &Vec<f32>,
-        w: Weight<'a>,
-        dw: &mut Vec<f32>,
-    ) -> Result<()> {
-        weight_gradient_into(x, g, w, dw, false);
-        Ok(())
+    fn weight_gradient(&self, x: &Vec<f32>, g: &Vec<f32>, w: Weight<'a>) -> Result<Vec<f32>> {
+        let mut dw = vec![0.0; w.k * w.n];
+        weight_gradient_into(x, g, w, &mut dw, false);
+        Ok(dw)
     }
 
     fn attention(

@@ -89,8 +89,9 @@ fn cuda(ordinal: usize) -> Result<DeviceChoice, String> {
     libraries_present()?;
     let device =
         Device::new_cuda(ordinal).map_err(|error| format!("no CUDA device {ordinal}: {error}"))?;
-    // Without it, only speed is lost.
+    // Without them, only speed is lost.
     _ = keep_freed_memory(&device);
+    track_nothing(&device);
     Ok(DeviceChoice {
         device,
         reason: format!("cuda:{ordinal}"),
@@ -116,6 +117,18 @@ fn keep_freed_memory(device: &Device) -> candle_core::Result<()> {
         sys::cuMemPoolSetAttribute(pool, name, (&raw mut keep).cast())
             .result()
             .w()
+    }
+}
+
+/// Stops the making of two events for each buffer. They order several streams of one thread, and here a thread has one.
+#[cfg(feature = "cuda")]
+fn track_nothing(device: &Device) {
+    if let Device::Cuda(device) = device {
+        // SAFETY: a host thread has one stream, and waits for the device before another thread uses what it wrote.
+        #[allow(unsafe_code)]
+        unsafe {
+            device.disable_event_tracking();
+        }
     }
 }
 

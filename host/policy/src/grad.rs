@@ -8,7 +8,7 @@
 //! value head if there is one. [`crate::qwen3`] is differentiated by hand; the plain network is differentiated by candle's
 //! tape, layer by layer with checkpointing.
 
-use candle_core::{CpuStorage, DType, InplaceOp2, Layout, Tensor, Var};
+use candle_core::{CpuStorage, DType, Device, InplaceOp2, Layout, Tensor, Var};
 
 use crate::batch::PackedBatch;
 use crate::error::{PolicyError, Result};
@@ -260,17 +260,18 @@ impl Model {
 
 /// Adds gradients to the sum of those before, in the order of parameters. An empty sum becomes the gradients.
 ///
-/// No second sum exists beside the old one: on the CPU it is changed in place, and elsewhere parameter by parameter.
+/// No second sum exists beside the old one: it is changed in place, or with candle's operators parameter by parameter.
 fn add(sum: &mut Vec<Tensor>, part: Vec<Tensor>) -> candle_core::Result<()> {
     if sum.is_empty() {
         *sum = part;
         return Ok(());
     }
     for (sum, gradient) in sum.iter_mut().zip(part) {
-        if sum.device().is_cpu() {
-            sum.inplace_op2(&gradient, &Add)?;
-        } else {
-            *sum = (&*sum + gradient)?;
+        match sum.device() {
+            Device::Cpu => sum.inplace_op2(&gradient, &Add)?,
+            #[cfg(feature = "cuda")]
+            Device::Cuda(_) => crate::cuda::optimizer::add(sum, &gradient)?,
+            _ => *sum = (&*sum + gradient)?,
         }
     }
     Ok(())

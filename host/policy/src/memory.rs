@@ -123,10 +123,9 @@ impl PolicyMemory {
     pub fn decode_step(&self, rows: usize, entries: usize) -> Result<u64> {
         let meter = Rc::new(Meter::default());
         let network = self.network(&meter)?;
-        let ids = vec![0; rows];
-        let last = vec![0; entries.min(rows)];
+        let last = entries.min(rows);
         let out_width = self.heads().out_width();
-        network.decode(&ids, &last, |_, _, _, _| {
+        network.decode((&rows, rows), (&last, last), |_, _, _, _| {
             if self.processor == Processor::Cuda {
                 // The queries, which the kernel reads beside the cache.
                 network.backend.rows(rows, out_width)?;

@@ -57,7 +57,7 @@ pub struct Model {
     operands: Vec<Tensor>,
     table: Arc<RotaryTable>,
     #[cfg(feature = "cuda")]
-    device_table: std::sync::OnceLock<crate::ops::rotary::DeviceTable>,
+    device_table: Arc<std::sync::OnceLock<crate::ops::rotary::DeviceTable>>,
 }
 
 impl Model {
@@ -96,7 +96,7 @@ impl Model {
             operands: variables.iter().map(Var::as_detached_tensor).collect(),
             variables,
             #[cfg(feature = "cuda")]
-            device_table: std::sync::OnceLock::new(),
+            device_table: Arc::default(),
             table: Arc::new(RotaryTable::new(
                 config.head_dim,
                 config.rope_theta,
@@ -122,7 +122,7 @@ impl Model {
             operands: self.operands.clone(),
             table: self.table.clone(),
             #[cfg(feature = "cuda")]
-            device_table: std::sync::OnceLock::new(),
+            device_table: self.device_table.clone(),
         }
     }
 
@@ -234,6 +234,10 @@ impl Model {
     /// Brings what products read up to the weights, which an optimiser's step has changed.
     pub(crate) fn weights_changed(&self) -> candle_core::Result<()> {
         let update = |variable: &Var, factor: Option<&Tensor>, operand: &Tensor| {
+            #[cfg(feature = "cuda")]
+            if factor.is_none() && self.copies(variable) {
+                return crate::cuda::optimizer::to_bf16(variable, operand);
+            }
             if factor.is_some() || self.copies(variable) {
                 operand.slice_set(&self.operand(variable, factor)?, 0, 0)?;
             }

@@ -9,8 +9,6 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use candle_core::{CpuStorage, DType, InplaceOp2, Layout, Tensor, Var};
-#[cfg(feature = "cuda")]
-use candle_core::{CudaStorage, backend::BackendStorage};
 use rayon::prelude::*;
 
 use crate::error::{PolicyError, Result};
@@ -122,12 +120,7 @@ impl AdamW {
                 },
                 ..update
             };
-            if model.fused() {
-                moments.inplace_op2(gradient, &Moments(update))?;
-                parameter.inplace_op2(moments, &Apply(update))?;
-            } else {
-                update.plain(parameter, moments, gradient)?;
-            }
+            update.apply(model.fused(), parameter, moments, gradient)?;
         }
         model.weights_changed()?;
         Ok(StepReport { grad_norm, clipped })
@@ -183,6 +176,31 @@ impl Update {
         [keep, rate, 1.0 / self.correction2, self.epsilon].map(|x| x as f32)
     }
 
+    /// Factors of the moments, and that of the gradient.
+    fn decays(&self) -> [f32; 3] {
+        [self.beta1, self.beta2, self.scale].map(|x| x as f32)
+    }
+
+    /// Makes the update, with the fused operators of the weights' device or with candle's.
+    fn apply(
+        &self,
+        fused: bool,
+        parameter: &Var,
+        moments: &Var,
+        gradient: &Tensor,
+    ) -> candle_core::Result<()> {
+        if !fused {
+            return self.plain(parameter, moments, gradient);
+        }
+        #[cfg(feature = "cuda")]
+        if parameter.device().is_cuda() {
+            let (decays, factors) = (self.decays(), self.factors());
+            return crate::cuda::optimizer::step(parameter, moments, gradient, decays, factors);
+        }
+        moments.inplace_op2(gradient, &Moments(*self))?;
+        parameter.inplace_op2(moments, &Apply(*self))
+    }
+
     /// Makes the update in candle's operators.
     fn plain(&self, parameter: &Var, moments: &Var, gradient: &Tensor) -> candle_core::Result<()> {
         let g = (gradient.flatten_all()? * self.scale)?;
@@ -218,11 +236,7 @@ impl InplaceOp2 for Moments {
         let g = numbers(g, lg)?;
         let moments = numbers_mut(moments, lm)?;
         let (m, v) = moments.split_at_mut(g.len());
-        let (beta1, beta2, scale) = (
-            self.0.beta1 as f32,
-            self.0.beta2 as f32,
-            self.0.scale as f32,
-        );
+        let [beta1, beta2, scale] = self.0.decays();
         m.par_chunks_mut(CHUNK)
             .zip(v.par_chunks_mut(CHUNK))
             .zip(g.par_chunks(CHUNK))
@@ -234,19 +248,6 @@ impl InplaceOp2 for Moments {
                 }
             });
         Ok(())
-    }
-
-    #[cfg(feature = "cuda")]
-    fn cuda_fwd(
-        &self,
-        moments: &mut CudaStorage,
-        lm: &Layout,
-        g: &CudaStorage,
-        lg: &Layout,
-    ) -> candle_core::Result<()> {
-        let factors = [self.0.beta1, self.0.beta2, self.0.scale].map(|x| x as f32);
-        let device = g.device();
-        crate::cuda::optimizer::moments(device, (moments, lm), (g, lg), factors)
     }
 }
 
@@ -276,17 +277,5 @@ impl InplaceOp2 for Apply {
                 }
             });
         Ok(())
-    }
-
-    #[cfg(feature = "cuda")]
-    fn cuda_fwd(
-        &self,
-        w: &mut CudaStorage,
-        lw: &Layout,
-        moments: &CudaStorage,
-        lm: &Layout,
-    ) -> candle_core::Result<()> {
-        let device = moments.device();
-        crate::cuda::optimizer::apply(device, (w, lw), (moments, lm), self.0.factors())
     }
 }

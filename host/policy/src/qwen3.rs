@@ -116,14 +116,13 @@ pub(crate) trait Backend {
         w: Self::Matrix,
         dx: &mut Self::Rows,
     ) -> Result<()>;
-    /// `dw = xᵀ g`.
+    /// The gradient of a weight whose rows are not padded, `xᵀ g`.
     fn weight_gradient(
         &self,
         x: &Self::Rows,
         g: &Self::Rows,
         w: Self::Matrix,
-        dw: &mut Self::Gradient,
-    ) -> Result<()>;
+    ) -> Result<Self::Gradient>;
     /// Causal attention from packed queries, keys and values, with norms and rotary positions.
     fn attention(
         &self,
@@ -290,7 +289,7 @@ impl<B: Backend> Network<B> {
                 None if frozen => Trained::Nothing,
                 None => Trained::Weight,
             };
-            Ok(Linear::new(whole(index, shape)?, shape, trained))
+            Ok(Linear::new(whole(index, shape)?, trained))
         };
         let embedding = [widths.hidden, widths.vocabulary];
         let layers = (0..config.num_hidden_layers)
@@ -390,17 +389,17 @@ impl<B: Backend> Network<B> {
     }
 
     /// A step of decoding: takes the rows of `ids` through all layers, and returns the logits of the rows `last`,
-    /// `[last, vocabulary]`. `attend` is attention over a cache: it gets a layer with its number, and computes from packed
-    /// queries, keys and values what is mixed.
+    /// `[last, vocabulary]`. Both come with their number. `attend` is attention over a cache: it gets a layer with its
+    /// number, and computes from packed queries, keys and values what is mixed.
     pub(crate) fn decode(
         &self,
-        ids: &[u32],
-        last: &[u32],
+        (ids, tokens): (&B::Indices, usize),
+        (last, count): (&B::Indices, usize),
         mut attend: impl FnMut(usize, &Layer<B>, &B::Rows, &mut B::Rows) -> Result<()>,
     ) -> Result<B::Stream> {
-        let (b, widths, tokens) = (&self.backend, self.widths, ids.len());
+        let (b, widths) = (&self.backend, self.widths);
         let mut x = b.stream(tokens, widths.hidden)?;
-        b.embed(self.embedding, &b.indices(ids)?, &mut x)?;
+        b.embed(self.embedding, ids, &mut x)?;
         let mut normed = b.rows(tokens, widths.hidden)?;
         let mut packed = b.rows(tokens, widths.packed)?;
         let mut mixed = b.rows(tokens, widths.mixed)?;
@@ -413,7 +412,7 @@ impl<B: Backend> Network<B> {
             self.widen(layer, &x, tokens, &mut normed, &mut wide)?;
             self.narrow(layer, &wide, tokens, &mut gated, &mut x)?;
         }
-        let rows = self.last_norm(&x, &b.indices(last)?, last.len())?;
+        let rows = self.last_norm(&x, last, count)?;
         b.logits(&rows, self.head)
     }
 

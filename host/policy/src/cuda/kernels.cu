@@ -509,9 +509,21 @@ template <typename T> __device__ void to_operand(const float *x, T *y, u64 count
   BY_PACKS(count, convert, x, y, count);
 }
 
+template <typename T, int N> __device__ void add_numbers(T *sum, const T *part, u64 count) {
+  float sums[N], parts[N];
+  u64 threads = (u64)gridDim.x * blockDim.x;
+  for (u64 i = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * N; i < count; i += threads * N) {
+    read(sum + i, sums);
+    read(part + i, parts);
+#pragma unroll
+    for (int k = 0; k < N; k++) sums[k] += parts[k];
+    write(sum + i, sums);
+  }
+}
+
 extern "C" __global__ void add(float *sum, const float *part, u64 count) {
-  u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < count) sum[i] += part[i];
+  using T = float;
+  BY_PACKS(count, add_numbers, sum, part, count);
 }
 
 // out[row] is column ids[row] of w[hidden, vocabulary]. A block takes a row.
@@ -631,7 +643,7 @@ __device__ void log_probs_backward(const float *logits, const u32 *targets, cons
 extern "C" __global__ void sample(const float *logits, const float *scales, const double *uniforms, u32 *ids,
                                   float *log_probs, int vocabulary) {
   __shared__ float parts[PARTS], weights[PARTS];
-  __shared__ double total, before;
+  __shared__ double groups[WARP], total, before;
   __shared__ int chosen;
   logits += (u64)blockIdx.x * vocabulary;
   int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
@@ -648,13 +660,29 @@ extern "C" __global__ void sample(const float *logits, const float *scales, cons
     if (lane == 0) parts[part] = sum;
   }
   __syncthreads();
+  // Groups of WARP parts are added first.
+  if (threadIdx.x < WARP) {
+    double sum = 0.0;
+    for (int part = threadIdx.x * WARP; part < min((int)(threadIdx.x + 1) * WARP, count); part++) sum += parts[part];
+    groups[threadIdx.x] = sum;
+  }
+  __syncthreads();
   // The part in which the cumulated sum exceeds the uniform number, and how much of it is left there.
   if (threadIdx.x == 0) {
     double sum = 0.0;
-    for (int part = 0; part < count; part++) sum += parts[part];
+    for (int group = 0; group < WARP; group++) sum += groups[group];
     double left = uniform * sum;
-    chosen = 0;
-    for (int part = 0; part < count; part++) {
+    int first = 0;
+    for (int group = 0; group < WARP; group++) {
+      if (groups[group] == 0.0) continue;
+      first = group * WARP;
+      before = left;
+      left -= groups[group];
+      if (left < 0.0) break;
+    }
+    left = before;
+    chosen = first;
+    for (int part = first; part < min(first + WARP, count); part++) {
       if (parts[part] == 0.0f) continue;
       chosen = part;
       before = left;
@@ -666,12 +694,14 @@ extern "C" __global__ void sample(const float *logits, const float *scales, cons
   __syncthreads();
   int first = chosen * length, here = min(length, vocabulary - first);
   for (int i = threadIdx.x; i < here; i += blockDim.x) weights[i] = __expf(logits[first + i] * scale - top);
-  int highest = vocabulary;
-  for (int i = threadIdx.x; i < vocabulary; i += blockDim.x)
-    if (logits[i] * scale == top) highest = min(highest, i);
-  highest = -block_max(-(float)highest);
+  int id = vocabulary;
+  if (uniform < 0.0) {
+    for (int i = threadIdx.x; i < vocabulary; i += blockDim.x)
+      if (logits[i] * scale == top) id = min(id, i);
+    id = -block_max(-(float)id);
+  }
+  __syncthreads();
   if (threadIdx.x != 0) return;
-  int id = highest;
   if (uniform >= 0.0) {
     double left = before;
     for (int i = 0; i < here; i++) {
@@ -709,6 +739,20 @@ __device__ void cache_heads(const T *packed, const u32 *cells, const u32 *positi
   store(is_query ? q + (row * query + head) * dim : keys + (cell * key_value + head - query) * dim, half, low, high);
 }
 
+// The dimensions of a head that are a lane's, 0 beyond the last.
+template <typename T, int PER> __device__ __forceinline__ void read_lane(const T *head, int dim, float (&out)[PER]) {
+  int first = threadIdx.x % WARP * PER;
+  if (dim % PER == 0 && first < dim) {
+    read(head + first, out);
+  } else {
+#pragma unroll
+    for (int i = 0; i < PER; i++) out[i] = first + i < dim ? number(head[first + i]) : 0.0f;
+  }
+}
+
+// Positions that a warp of `attend` takes at once, so that it waits once for all of them.
+#define AT_ONCE 4
+
 // Attention of rows over the cache: row r sees the cells cells[r] - positions[r] ..= cells[r]. A block takes one query
 // head of one row: warp w takes positions w, w + warps and so on, each lane PER dimensions. Grid: rows, query heads.
 template <typename T, int PER>
@@ -721,27 +765,39 @@ __device__ void attend(const T *q, const u32 *cells, const u32 *positions, const
   int head = blockIdx.y, shared = head / (query / key_value), seen = positions[row] + 1;
   u64 first = cells[row] - positions[row];
   float mine[PER], sum_v[PER] = {};
-#pragma unroll
-  for (int i = 0; i < PER; i++) {
-    int c = lane * PER + i;
-    mine[i] = c < dim ? number(q[(row * query + head) * dim + c]) * scale : 0.0f;
-  }
+  read_lane(q + (row * query + head) * dim, dim, mine);
   float top = -INFINITY, sum = 0.0f;
-  for (int j = warp; j < seen; j += warps) {
-    u64 at = ((first + j) * key_value + shared) * dim + lane * PER;
-    float score = 0.0f, v[PER];
+  for (int start = warp; start < seen; start += AT_ONCE * warps) {
+    float k[AT_ONCE][PER], v[AT_ONCE][PER], scores[AT_ONCE];
 #pragma unroll
-    for (int i = 0; i < PER; i++) {
-      bool real = lane * PER + i < dim;
-      score += real ? mine[i] * number(keys[at + i]) : 0.0f;
-      v[i] = real ? number(values[at + i]) : 0.0f;
+    for (int n = 0; n < AT_ONCE; n++) {
+      int j = min(start + n * warps, seen - 1);
+      u64 at = ((first + j) * key_value + shared) * dim;
+      read_lane(keys + at, dim, k[n]);
+      read_lane(values + at, dim, v[n]);
     }
-    score = warp_sum(score);
-    float higher = fmaxf(top, score), keep = __expf(top - higher), e = __expf(score - higher);
-    top = higher;
-    sum = sum * keep + e;
+    float higher = top;
 #pragma unroll
-    for (int i = 0; i < PER; i++) sum_v[i] = sum_v[i] * keep + e * v[i];
+    for (int n = 0; n < AT_ONCE; n++) {
+      float score = 0.0f;
+#pragma unroll
+      for (int i = 0; i < PER; i++) score += mine[i] * k[n][i];
+      score = warp_sum(score) * scale;
+      scores[n] = start + n * warps < seen ? score : -INFINITY;
+      higher = fmaxf(higher, scores[n]);
+    }
+    float keep = __expf(top - higher);
+    top = higher;
+    sum *= keep;
+#pragma unroll
+    for (int i = 0; i < PER; i++) sum_v[i] *= keep;
+#pragma unroll
+    for (int n = 0; n < AT_ONCE; n++) {
+      float e = __expf(scores[n] - top);
+      sum += e;
+#pragma unroll
+      for (int i = 0; i < PER; i++) sum_v[i] += e * v[n][i];
+    }
   }
   if (lane == 0) tops[warp] = top, sums[warp] = sum;
 #pragma unroll
@@ -759,27 +815,55 @@ __device__ void attend(const T *q, const u32 *cells, const u32 *positions, const
 
 // ---- Optimiser
 
-extern "C" __global__ void adamw_moments(float *moments, const float *g, u64 count, float beta1, float beta2,
-                                         float scale) {
-  u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  float gi = g[i] * scale;
-  moments[i] = beta1 * moments[i] + (1.0f - beta1) * gi;
-  moments[count + i] = beta2 * moments[count + i] + (1.0f - beta2) * gi * gi;
+struct Step {
+  float beta1, beta2, scale, keep, rate, correction2, epsilon;
+};
+
+template <typename T, int N>
+__device__ void adamw_numbers(T *w, T *first, T *second, const T *g, u64 count, Step by) {
+  float ws[N], ms[N], vs[N], gs[N];
+  u64 threads = (u64)gridDim.x * blockDim.x;
+  for (u64 i = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * N; i < count; i += threads * N) {
+    read(w + i, ws);
+    read(first + i, ms);
+    read(second + i, vs);
+    read(g + i, gs);
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+      float gk = gs[k] * by.scale;
+      ms[k] = by.beta1 * ms[k] + (1.0f - by.beta1) * gk;
+      vs[k] = by.beta2 * vs[k] + (1.0f - by.beta2) * gk * gk;
+      ws[k] = ws[k] * by.keep - by.rate * ms[k] / (sqrtf(vs[k] * by.correction2) + by.epsilon);
+    }
+    write(first + i, ms);
+    write(second + i, vs);
+    write(w + i, ws);
+  }
 }
 
-extern "C" __global__ void adamw_apply(float *w, const float *moments, u64 count, float keep, float rate,
-                                       float correction2, float epsilon) {
-  u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  w[i] = w[i] * keep - rate * moments[i] / (sqrtf(moments[count + i] * correction2) + epsilon);
+// Moves weights and their moments[2, count] by a gradient.
+extern "C" __global__ void adamw(float *w, float *moments, const float *g, u64 count, float beta1, float beta2,
+                                 float scale, float keep, float rate, float correction2, float epsilon) {
+  using T = float;
+  Step by = {beta1, beta2, scale, keep, rate, correction2, epsilon};
+  BY_PACKS(count, adamw_numbers, w, moments, moments + count, g, count, by);
+}
+
+template <typename T, int N> __device__ void add_squares(const T *x, u64 count, float &sum) {
+  float xs[N];
+  u64 threads = (u64)gridDim.x * blockDim.x;
+  for (u64 i = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * N; i < count; i += threads * N) {
+    read(x + i, xs);
+#pragma unroll
+    for (int k = 0; k < N; k++) sum += xs[k] * xs[k];
+  }
 }
 
 // sums[blocks] gets each block's share of the sum of squares.
 extern "C" __global__ void sum_of_squares(const float *x, u64 count, float *sums) {
+  using T = float;
   float sum = 0.0f;
-  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += (u64)gridDim.x * blockDim.x)
-    sum += x[i] * x[i];
+  BY_PACKS(count, add_squares, x, count, sum);
   sum = block_sum(sum);
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
@@ -793,8 +877,7 @@ ENTRY(gather_rows)
 ENTRY(scatter_rows)
 ENTRY(log_probs)
 ENTRY(sample)
-ENTRY(adamw_moments)
-ENTRY(adamw_apply)
+ENTRY(adamw)
 ENTRY(sum_of_squares)
 
 #define KERNEL(name, parameters, arguments)                                          \

@@ -10,6 +10,7 @@
 
 mod launch;
 pub(crate) mod optimizer;
+mod recording;
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -25,6 +26,7 @@ use candle_core::{
 
 pub(crate) use launch::Number;
 use launch::{At, Factor, Kernel, Product, WARP};
+pub(crate) use recording::Recording;
 
 use crate::batch::PackedBatch;
 use crate::blocks::{attention_blocks, chunks, logit_rows, padded};
@@ -45,6 +47,9 @@ const PACK: usize = 4;
 const SHARES: usize = 1024;
 /// Warps of a block whose warps take one head each.
 const HEADS: usize = 4;
+/// Warps of a block that attends over the cache: `MOST` in `kernels.cu`.
+const ATTENDING: usize = 8;
+
 /// A weight `[k, n]`, with rows `stride` numbers apart.
 pub(crate) struct Matrix<'a, T> {
     data: &'a CudaSlice<T>,
@@ -402,7 +407,7 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
             .output(sum)
             .slice(part)
             .long(part.len())
-            .launch_each(part.len())
+            .launch_each(part.len().div_ceil(PACK))
     }
 
     fn rows_tensor(&self, rows: &CudaSlice<T>, width: usize) -> Result<Tensor> {
@@ -573,14 +578,15 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
         x: &CudaSlice<T>,
         g: &CudaSlice<T>,
         w: Matrix<'a, T>,
-        dw: &mut CudaSlice<f32>,
-    ) -> Result<()> {
+    ) -> Result<CudaSlice<f32>> {
+        let dw = self.room(w.k * w.n)?;
         Product::new(w.k, w.n, g.len() / w.n).run(
             &self.device,
             Factor::new(At::new(x, 0), w.k).transposed(),
             Factor::new(At::new(g, 0), w.n),
-            Factor::new(At::new(dw, 0), w.stride),
-        )
+            Factor::new(At::new(&dw, 0), w.n),
+        )?;
+        Ok(dw)
     }
 
     fn attention(
@@ -803,7 +809,8 @@ impl<'a, T: Number> Backend for Cuda<'a, T> {
             Some(d) => d.contiguous()?,
             None => d_log_probs.zeros_like()?,
         };
-        let (of_log_probs, of_entropy) = (address(&d_log_probs)?, address(&d_entropy)?);
+        let (of_log_probs, of_entropy) =
+            (address::<f32>(&d_log_probs)?, address::<f32>(&d_entropy)?);
         let dx = self.room::<T>(x.len())?;
         let dw = if frozen {
             None
@@ -867,6 +874,35 @@ pub(crate) fn can_sample<'a>(vocabulary: usize, mut draws: impl Iterator<Item = 
     vocabulary <= MOST_LOGITS && draws.all(|draw| !draw.sampler.params().truncates())
 }
 
+/// Draws on the device: what they are made from, and what was drawn.
+pub(crate) struct DeviceDraws {
+    scales: CudaSlice<f32>,
+    uniforms: CudaSlice<f64>,
+    ids: CudaSlice<u32>,
+    log_probs: CudaSlice<f32>,
+}
+
+impl DeviceDraws {
+    /// Sets the draws of all rows.
+    pub(crate) fn set(&mut self, device: &CudaDevice, draws: &[Option<Draw>]) -> Result<()> {
+        let (scales, uniforms): (Vec<f32>, Vec<f64>) = draws
+            .iter()
+            .map(|draw| Draw::scale_and_uniform(draw.as_ref()))
+            .unzip();
+        device.memcpy_htod(&scales, &mut self.scales)?;
+        device.memcpy_htod(&uniforms, &mut self.uniforms)
+    }
+
+    /// What was drawn in each row: `None` where a logit is not a number.
+    pub(crate) fn drawn(&self, device: &CudaDevice) -> Result<Vec<Option<Sampled>>> {
+        let drawn = device.clone_dtoh(&self.ids)?.into_iter();
+        let drawn = drawn.zip(device.clone_dtoh(&self.log_probs)?);
+        Ok(drawn
+            .map(|(id, log_prob)| (id != u32::MAX).then_some(Sampled { id, log_prob }))
+            .collect())
+    }
+}
+
 /// Decoding.
 impl<T: Number> Cuda<'_, T> {
     /// Draws a token of each row of logits `[rows, vocabulary]`: `None` where a logit is not a number. Rows without a draw
@@ -876,26 +912,33 @@ impl<T: Number> Cuda<'_, T> {
         logits: &CudaSlice<f32>,
         draws: &[Option<Draw>],
     ) -> Result<Vec<Option<Sampled>>> {
-        let rows = draws.len();
-        let (scales, uniforms): (Vec<f32>, Vec<f64>) = draws
-            .iter()
-            .map(|draw| Draw::scale_and_uniform(draw.as_ref()))
-            .unzip();
-        let (mut ids, mut log_probs) = (self.room::<u32>(rows)?, self.room::<f32>(rows)?);
+        let mut on_device = self.room_for_draws(draws.len())?;
+        on_device.set(&self.device, draws)?;
+        self.draw(logits, &mut on_device)?;
+        on_device.drawn(&self.device)
+    }
+
+    /// Room for the draws of some rows.
+    pub(crate) fn room_for_draws(&self, rows: usize) -> Result<DeviceDraws> {
+        Ok(DeviceDraws {
+            scales: self.room(rows)?,
+            uniforms: self.room(rows)?,
+            ids: self.room(rows)?,
+            log_probs: self.room(rows)?,
+        })
+    }
+
+    /// Makes draws from logits `[rows, vocabulary]`.
+    pub(crate) fn draw(&self, logits: &CudaSlice<f32>, draws: &mut DeviceDraws) -> Result<()> {
+        let rows = draws.ids.len();
         Kernel::new(&self.device, "sample")
             .slice(logits)
-            .slice(&self.device.clone_htod(&scales)?)
-            .slice(&self.device.clone_htod(&uniforms)?)
-            .output(&mut ids)
-            .output(&mut log_probs)
+            .slice(&draws.scales)
+            .slice(&draws.uniforms)
+            .output(&mut draws.ids)
+            .output(&mut draws.log_probs)
             .int(logits.len() / rows)?
-            .launch((rows, 1), LONG_ROW)?;
-        let ids = self.device.clone_dtoh(&ids)?;
-        let log_probs = self.device.clone_dtoh(&log_probs)?;
-        let drawn = ids.into_iter().zip(log_probs);
-        Ok(drawn
-            .map(|(id, log_prob)| (id != u32::MAX).then_some(Sampled { id, log_prob }))
-            .collect())
+            .launch((rows, 1), LONG_ROW)
     }
 
     /// Writes the keys and values of packed rows into the cache, and returns the queries, `[rows, query heads, dim]`.
@@ -951,7 +994,7 @@ impl<T: Number> Cuda<'_, T> {
             .int(heads.key_value)?
             .int(heads.dim)?
             .float(heads.scale())
-            .launch((cells.len(), heads.query), (HEADS * WARP, 1))
+            .launch((cells.len(), heads.query), (ATTENDING * WARP, 1))
     }
 }
 
@@ -968,12 +1011,12 @@ pub(crate) fn copy_within<T>(
     unsafe { memcpy_dtod_async(target, source, count * size_of::<T>(), stream) }.w()
 }
 
-/// The numbers of a contiguous f32 tensor. It must outlive their use.
-fn address(tensor: &Tensor) -> Result<At<f32>> {
+/// The numbers of a contiguous tensor. It must outlive their use.
+fn address<T: Number>(tensor: &Tensor) -> Result<At<T>> {
     let (storage, layout) = tensor.storage_and_layout();
     match &*storage {
         Storage::Cuda(storage) => Ok(At::new(
-            storage.as_cuda_slice::<f32>()?,
+            storage.as_cuda_slice::<T>()?,
             layout.start_offset(),
         )),
         _ => Err(Error::msg("a CUDA operator needs a tensor on the device")),

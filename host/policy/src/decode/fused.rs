@@ -56,7 +56,8 @@ impl<'w> Network<Cpu<'w>> {
         f: &impl Fn(usize, &[f32]) -> R,
     ) -> candle_core::Result<Vec<R>> {
         let (ids, last) = rows_of(jobs.iter().map(|job| &job.entry));
-        let logits = self.decode(&ids, &last, |number, layer, packed, mixed| {
+        let rows = ((&ids, ids.len()), (&last, last.len()));
+        let logits = self.decode(rows.0, rows.1, |number, layer, packed, mixed| {
             let (mut packed, mut mixed) = (&packed[..], &mut mixed[..]);
             for job in &mut *jobs {
                 let count = job.entry.tokens.len();

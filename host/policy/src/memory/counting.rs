@@ -295,8 +295,8 @@ impl Backend for Counting {
         Ok(())
     }
 
-    fn weight_gradient(&self, _: &Buffer, _: &Buffer, _: Matrix, _: &mut Buffer) -> Candle<()> {
-        Ok(())
+    fn weight_gradient(&self, _: &Buffer, _: &Buffer, w: Matrix) -> Candle<Buffer> {
+        self.gradient(w.k * w.n)
     }
 
     fn attention(&self, places: &Places, _: &Buffer, _: [(); 2], _: &mut Buffer) -> Candle<()> {

@@ -8,9 +8,8 @@ use super::Backend;
 ///
 /// Methods take the number of rows, because the rows between `A` and `B` are made here.
 pub(crate) struct Linear<B: Backend> {
-    w: B::Matrix,
     /// `[in, out]`.
-    shape: [usize; 2],
+    w: B::Matrix,
     trained: Trained<B>,
 }
 
@@ -34,8 +33,8 @@ pub(super) struct Adapter<B: Backend> {
 }
 
 impl<B: Backend> Linear<B> {
-    pub(super) fn new(w: B::Matrix, shape: [usize; 2], trained: Trained<B>) -> Self {
-        Self { w, shape, trained }
+    pub(super) fn new(w: B::Matrix, trained: Trained<B>) -> Self {
+        Self { w, trained }
     }
 
     fn adapter(&self) -> Option<&Adapter<B>> {
@@ -86,21 +85,13 @@ impl<B: Backend> Linear<B> {
         g: &B::Rows,
         rows: usize,
     ) -> Result<Vec<B::Gradient>> {
-        let [inputs, outputs] = self.shape;
         match &self.trained {
-            Trained::Weight => {
-                let mut dw = b.gradient(inputs * outputs)?;
-                b.weight_gradient(x, g, self.w, &mut dw)?;
-                Ok(vec![dw])
-            }
+            Trained::Weight => Ok(vec![b.weight_gradient(x, g, self.w)?]),
             Trained::Adapter(adapter) => {
                 let d_reduced = adapter.d_reduced(b, g, rows)?;
-                let mut d_down = b.gradient(inputs * adapter.rank)?;
-                b.weight_gradient(x, &d_reduced, adapter.down, &mut d_down)?;
+                let d_down = b.weight_gradient(x, &d_reduced, adapter.down)?;
                 let reduced = adapter.reduce(b, x, rows)?;
-                let mut d_up = b.gradient(adapter.rank * outputs)?;
-                b.weight_gradient(&reduced, g, adapter.up, &mut d_up)?;
-                Ok(vec![d_down, d_up])
+                Ok(vec![d_down, b.weight_gradient(&reduced, g, adapter.up)?])
             }
             Trained::Nothing => Ok(Vec::new()),
         }
