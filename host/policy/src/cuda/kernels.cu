@@ -23,6 +23,8 @@ typedef unsigned long long u64;
 // A block has whole warps, at most 32 of them.
 #define WARP 32
 #define ALL 0xffffffffu
+// For kernels whose blocks have as many threads as a block can have.
+#define LONG_ROW __launch_bounds__(1024)
 
 __device__ __forceinline__ float number(float x) { return x; }
 __device__ __forceinline__ float number(bf16 x) { return __bfloat162float(x); }
@@ -597,7 +599,7 @@ __device__ void log_probs_row(const float *logits, u32 target, T *log_prob, T *e
   }
 }
 
-extern "C" __global__ void log_probs(const float *logits, const u32 *targets, float *log_prob, float *entropy,
+extern "C" __global__ void LONG_ROW log_probs(const float *logits, const u32 *targets, float *log_prob, float *entropy,
                                      int vocabulary, float scale) {
   typedef float T;
   int row = blockIdx.x;
@@ -640,7 +642,7 @@ __device__ void log_probs_backward(const float *logits, const u32 *targets, cons
 // Draws one token of each row of logits [rows, vocabulary], and gives ln p of it. The token is the first at which the
 // cumulated probability exceeds uniforms[row]; below 0, the first of the most probable. It is NONE if a logit is not a
 // number. A block takes a row; a row has at most PARTS * PARTS logits.
-extern "C" __global__ void sample(const float *logits, const float *scales, const double *uniforms, u32 *ids,
+extern "C" __global__ void LONG_ROW sample(const float *logits, const float *scales, const double *uniforms, u32 *ids,
                                   float *log_probs, int vocabulary) {
   __shared__ float parts[PARTS], weights[PARTS];
   __shared__ double groups[WARP], total, before;
@@ -663,6 +665,7 @@ extern "C" __global__ void sample(const float *logits, const float *scales, cons
   // Groups of WARP parts are added first.
   if (threadIdx.x < WARP) {
     double sum = 0.0;
+#pragma unroll 1
     for (int part = threadIdx.x * WARP; part < min((int)(threadIdx.x + 1) * WARP, count); part++) sum += parts[part];
     groups[threadIdx.x] = sum;
   }
@@ -670,9 +673,11 @@ extern "C" __global__ void sample(const float *logits, const float *scales, cons
   // The part in which the cumulated sum exceeds the uniform number, and how much of it is left there.
   if (threadIdx.x == 0) {
     double sum = 0.0;
+#pragma unroll 1
     for (int group = 0; group < WARP; group++) sum += groups[group];
     double left = uniform * sum;
     int first = 0;
+#pragma unroll 1
     for (int group = 0; group < WARP; group++) {
       if (groups[group] == 0.0) continue;
       first = group * WARP;
@@ -682,6 +687,7 @@ extern "C" __global__ void sample(const float *logits, const float *scales, cons
     }
     left = before;
     chosen = first;
+#pragma unroll 1
     for (int part = first; part < min(first + WARP, count); part++) {
       if (parts[part] == 0.0f) continue;
       chosen = part;
@@ -704,6 +710,7 @@ extern "C" __global__ void sample(const float *logits, const float *scales, cons
   if (threadIdx.x != 0) return;
   if (uniform >= 0.0) {
     double left = before;
+#pragma unroll 1
     for (int i = 0; i < here; i++) {
       if (weights[i] == 0.0f) continue;
       id = first + i;
@@ -880,11 +887,12 @@ ENTRY(sample)
 ENTRY(adamw)
 ENTRY(sum_of_squares)
 
-#define KERNEL(name, parameters, arguments)                                          \
-  extern "C" __global__ void name##_f32 parameters(float) { name<float> arguments; } \
-  extern "C" __global__ void name##_bf16 parameters(bf16) { name<bf16> arguments; }  \
-  ENTRY(name##_f32)                                                                  \
+#define KERNELS(bounds, name, parameters, arguments)                                        \
+  extern "C" __global__ void bounds name##_f32 parameters(float) { name<float> arguments; } \
+  extern "C" __global__ void bounds name##_bf16 parameters(bf16) { name<bf16> arguments; }  \
+  ENTRY(name##_f32)                                                                         \
   ENTRY(name##_bf16)
+#define KERNEL(name, parameters, arguments) KERNELS(, name, parameters, arguments)
 
 #define P(T) (const float *x, const float *w, T *y, int width, float eps)
 KERNEL(rms_norm, P, (x, w, y, width, eps))
@@ -933,7 +941,7 @@ KERNEL(embed, P, (w, ids, out, hidden, vocabulary))
 #define P(T)                                                                                             \
   (const float *logits, const u32 *targets, const float *d_log_prob, const float *d_entropy, T *d,       \
    int vocabulary, float scale)
-KERNEL(log_probs_backward, P, (logits, targets, d_log_prob, d_entropy, d, vocabulary, scale))
+KERNELS(LONG_ROW, log_probs_backward, P, (logits, targets, d_log_prob, d_entropy, d, vocabulary, scale))
 #undef P
 #define P(T)                                                                                                      \
   (const T *packed, const u32 *cells, const u32 *positions, const float *q_norm, const float *k_norm,             \

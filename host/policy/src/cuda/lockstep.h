@@ -227,6 +227,7 @@ extern "C" int launch(const char *name, void **arguments, unsigned grid_x, unsig
 #define __global__
 #define __device__
 #define __forceinline__ inline
+#define __launch_bounds__(threads)
 #define __shared__ static thread_local
 #define gridDim (lockstep::running->grid)
 #define blockDim (lockstep::running->size)
