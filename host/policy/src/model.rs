@@ -126,8 +126,8 @@ impl Model {
         }
     }
 
-    /// An independent model with the same weights, such as the policy that plays while training goes on. Frozen weights are
-    /// shared: with adapters, only those are copied.
+    /// An independent model with the same weights, such as the policy that plays while training goes on. Frozen weights
+    /// are shared: with adapters, only those are copied.
     pub fn copy(&self) -> Result<Self> {
         if let Some(adapters) = &self.adapters {
             let mut copy = self.share();

@@ -303,8 +303,8 @@ impl RunConfig {
         models
     }
 
-    /// Sets the cap of importance weights, unless it is set: the log-probabilities of another engine or of older weights
-    /// are not those of training.
+    /// Sets the cap of importance weights, unless it is set: the log-probabilities of another engine or of older
+    /// weights are not those of training.
     fn set_importance_cap(&mut self) {
         let is_external = self.external_engine.is_some();
         if let Some(rl) = &mut self.rl

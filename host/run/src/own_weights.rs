@@ -1,8 +1,9 @@
 //! The run's own weights as models: copies of the policy at moments that the configuration names.
 //!
-//! Which weights answer follows from the steps that the policy has done, and from nothing else. So a run that is resumed,
-//! and an evaluation of one of its checkpoints, ask the same weights as a run that was never stopped. With `rl.staleness`,
-//! the policy that plays a step has done fewer steps than the one that is evaluated, so the moments go back and forth.
+//! Which weights answer follows from the steps that the policy has done, and from nothing else. So a run that is
+//! resumed, and an evaluation of one of its checkpoints, ask the same weights as a run that was never stopped. With
+//! `rl.staleness`, the policy that plays a step has done fewer steps than the one that is evaluated, so the moments go
+//! back and forth.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Provides training with rollouts: which tasks each step plays, in which order steps are played, and what is learnt from
-//! them.
+//! Provides training with rollouts: which tasks each step plays, in which order steps are played, and what is learnt
+//! from them.
 
 mod step_play;
 
@@ -22,8 +22,8 @@ use crate::parts::RunParts;
 use crate::reporter::RunReporter;
 use step_play::{StepPlay, StepSettings};
 
-/// With staleness, the number of the first task that takes the place of another one. It is beyond the tasks of any step,
-/// so these tasks come from epochs of their own.
+/// With staleness, the number of the first task that takes the place of another one. It is beyond the tasks of any
+/// step, so these tasks come from epochs of their own.
 const REPLACEMENTS: u64 = 1 << 40;
 
 /// Plays the training tasks of each RL step.
@@ -35,10 +35,11 @@ pub(crate) struct PolicyRollouts {
     settings: StepSettings,
     /// Number of steps that are played ahead.
     staleness: u64,
-    /// Number of tasks that were taken, if steps take different numbers of them. With staleness, a step begins before it is
-    /// known how many tasks the one before it takes, so each step has numbers of its own instead.
+    /// Number of tasks that were taken, if steps take different numbers of them. With staleness, a step begins before
+    /// it is known how many tasks the one before it takes, so each step has numbers of its own instead.
     taken: Option<u64>,
-    /// Draws tasks by the policy's success on them, if the configuration asks for it. A step keeps the one that drew it.
+    /// Draws tasks by the policy's success on them, if the configuration asks for it. A step keeps the one that drew
+    /// it.
     curriculum: Option<Arc<Curriculum>>,
     /// Compares a judge with a verifier, if the configuration asks for it.
     drift: Option<Drift>,
@@ -120,8 +121,8 @@ impl PolicyRollouts {
         (tasks.collect(), drawn)
     }
 
-    /// Gives a play a task of its own, which goes on while nobody waits for it. It begins when the play before it is over.
-    /// One at a time has the memory for its cache, and the earlier step is needed first.
+    /// Gives a play a task of its own, which goes on while nobody waits for it. It begins when the play before it is
+    /// over. One at a time has the memory for its cache, and the earlier step is needed first.
     fn spawn(&mut self, play: Play) -> Play {
         let (over, is_over) = oneshot::channel::<()>();
         let before = self.last.replace(is_over);

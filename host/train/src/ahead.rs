@@ -1,10 +1,10 @@
 //! Steps that are played ahead of the updates.
 //!
-//! With `rl.staleness = k`, step `s` (from 0) is played with the weights after `max(0, s - k)` steps, while the steps before
-//! it update. The schedule is fixed: neither how fast a step is played nor how fast it is trained on changes which weights
-//! play it. So a run stays a function of its seed, and a resumed run begins the same plays again. A bound on how far the
-//! weights that play may be behind is AReaL's (arXiv:2505.24298); with 1, it is the order of "Asynchronous RLHF"
-//! (arXiv:2410.18252).
+//! With `rl.staleness = k`, step `s` (from 0) is played with the weights after `max(0, s - k)` steps, while the steps
+//! before it update. The schedule is fixed: neither how fast a step is played nor how fast it is trained on changes
+//! which weights play it. So a run stays a function of its seed, and a resumed run begins the same plays again. A bound
+//! on how far the weights that play may be behind is AReaL's (arXiv:2505.24298); with 1, it is the order of
+//! "Asynchronous RLHF" (arXiv:2410.18252).
 //!
 //! ```text
 //! k = 0   play 0 | update 0 | play 1 | update 1 | play 2 | ..

@@ -1,17 +1,17 @@
 //! The correction for turns that another engine or older weights sampled, by truncated importance sampling.
 //!
 //! An engine of its own computes other log-probabilities than training does, so its tokens are not quite those of the
-//! policy that is trained (Yao et al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy Training"). With
-//! `rl.staleness`, the weights that played are those of earlier steps. With `pi_old` the policy at the start of the step,
-//! as training computes it, and `pi_played` the policy that sampled, as it was recorded:
+//! policy that is trained (Yao et al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy Training").
+//! With `rl.staleness`, the weights that played are those of earlier steps. With `pi_old` the policy at the start of
+//! the step, as training computes it, and `pi_played` the policy that sampled, as it was recorded:
 //!
 //! ```text
 //! w_t   = min(pi_old(t) / pi_played(t), cap)
 //! L     = -sum_t w_t min(rho_t A_t, clip(rho_t) A_t)          rho_t = pi(t) / pi_old(t)
 //! ```
 //!
-//! With older weights, this is the decoupled objective of PPO (Hilton et al. 2022, arXiv:2110.00641), which AReaL uses for
-//! asynchronous training (arXiv:2505.24298): the clip is around `pi_old`, and not around the weights that sampled.
+//! With older weights, this is the decoupled objective of PPO (Hilton et al. 2022, arXiv:2110.00641), which AReaL uses
+//! for asynchronous training (arXiv:2505.24298): the clip is around `pi_old`, and not around the weights that sampled.
 //!
 //! A weight is positive, so the loss with weights is the loss whose advantages are `w_t A_t`. KL and entropy terms have
 //! no weights.

@@ -77,8 +77,8 @@ pub trait Observer: Send + Sync {
     /// observer saw.
     async fn after_step(&mut self, step: StepDone<'_>) -> Result<Seen, BoxError>;
 
-    /// The last step that is worth playing, for an observer that leaves the run after it. Steps after it are not played ahead.
-    /// Default: no limit.
+    /// The last step that is worth playing, for an observer that leaves the run after it. Steps after it are not played
+    /// ahead. Default: no limit.
     fn last_step(&self) -> u64 {
         u64::MAX
     }

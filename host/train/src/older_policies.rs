@@ -28,8 +28,8 @@ pub(crate) struct OlderPolicies {
 }
 
 impl OlderPolicies {
-    /// The policies of a run with this `rl.staleness`: those that the checkpoint `resumed` holds. None of them, if the run
-    /// begins, or if it had no staleness before.
+    /// The policies of a run with this `rl.staleness`: those that the checkpoint `resumed` holds. None of them, if the
+    /// run begins, or if it had no staleness before.
     pub(crate) fn new(
         staleness: u64,
         resumed: Option<&Checkpoint>,
@@ -53,7 +53,8 @@ impl OlderPolicies {
         })
     }
 
-    /// The policy that plays `step`: the one of `staleness` steps before, or the oldest one, if the run has none so old.
+    /// The policy that plays `step`: the one of `staleness` steps before, or the oldest one, if the run has none so
+    /// old.
     pub(crate) fn for_step(&self, step: u64) -> Option<&OlderPolicy> {
         let is_old_enough = |policy: &&OlderPolicy| policy.step + self.staleness <= step;
         let mut newest_first = self.policies.iter().rev();
@@ -83,8 +84,8 @@ impl OlderPolicies {
         Ok(())
     }
 
-    /// Drops the policies that no later checkpoint needs. Until a step updates, a checkpoint of the weights before it may
-    /// still be written, which needs one more.
+    /// Drops the policies that no later checkpoint needs. Until a step updates, a checkpoint of the weights before it
+    /// may still be written, which needs one more.
     pub(crate) fn forget(&mut self) {
         while self.policies.len() as u64 > self.staleness {
             self.policies.pop_front();

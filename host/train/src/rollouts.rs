@@ -36,18 +36,18 @@ pub type Play = BoxFuture<'static, Result<Experience, BoxError>>;
 /// The result must be a function of the weights, the step and the state that [`Rollouts::learn`] had returned last when
 /// the play began, so that a resumed run plays what the interrupted one would have played.
 pub trait Rollouts: Send {
-    /// Begins to play `step` (counted from 0), sampled from `policy` at the training temperature. The weights of `policy`
-    /// are those after `weights` steps, and do not change before the play is over.
+    /// Begins to play `step` (counted from 0), sampled from `policy` at the training temperature. The weights of
+    /// `policy` are those after `weights` steps, and do not change before the play is over.
     ///
     /// Everything that depends on what was learnt, such as the draw of tasks, is decided before this returns. With
     /// `rl.staleness`, the play should go on by itself from then on: nobody polls it while an earlier step updates.
     fn play(&mut self, step: u64, policy: Arc<Model>, weights: u64) -> Play;
 
-    /// Learns from a step whose updates are made; `step` is the same number as in [`Rollouts::play`]. Called in the order of
-    /// steps. It may add measurements that compare the step with earlier ones.
+    /// Learns from a step whose updates are made; `step` is the same number as in [`Rollouts::play`]. Called in the
+    /// order of steps. It may add measurements that compare the step with earlier ones.
     ///
-    /// Returns the state that later steps depend on, which checkpoints keep. None if there is no such state, which is the
-    /// default.
+    /// Returns the state that later steps depend on, which checkpoints keep. None if there is no such state, which is
+    /// the default.
     fn learn(&mut self, _step: u64, _experience: &mut Experience) -> Option<Value> {
         None
     }

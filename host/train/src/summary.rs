@@ -219,8 +219,8 @@ impl MetricsLine {
             .count("trained_tokens", statistics.tokens)
     }
 
-    /// Adds the part of the line that the clock measures, which no seed reproduces. The trajectories took `rollout`, and the
-    /// step waited for them for `waited`.
+    /// Adds the part of the line that the clock measures, which no seed reproduces. The trajectories took `rollout`,
+    /// and the step waited for them for `waited`.
     pub(crate) fn times(
         self,
         rollout: Duration,

@@ -36,8 +36,8 @@ pub struct StepTimes {
     pub rollout: Option<f64>,
     /// The updates of a step of RL.
     pub update: Option<f64>,
-    /// A step of RL with both. With `rl.staleness`, a GPU does one beside the other, so it is the longer of the two. A CPU's
-    /// cores do all the work one way or the other. None if one of the two is.
+    /// A step of RL with both. With `rl.staleness`, a GPU does one beside the other, so it is the longer of the two. A
+    /// CPU's cores do all the work one way or the other. None if one of the two is.
     pub rl_step: Option<f64>,
 }
 

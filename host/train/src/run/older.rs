@@ -1,5 +1,5 @@
-//! The weights after earlier steps, in the checkpoint of a later one. A run whose steps are played by older weights needs
-//! them to begin those steps again.
+//! The weights after earlier steps, in the checkpoint of a later one. A run whose steps are played by older weights
+//! needs them to begin those steps again.
 //!
 //! `<checkpoint>/older/<step>/` holds the weights in the layout of the checkpoint's own, and `rollouts.json` if the
 //! rollouts had a state. It is written, checked and removed together with the checkpoint.
