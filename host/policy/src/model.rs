@@ -126,8 +126,8 @@ impl Model {
         }
     }
 
-    /// An independent model with the same weights, such as the reference policy of a KL term. Frozen weights are shared:
-    /// with adapters, only those are copied.
+    /// An independent model with the same weights, such as the policy that plays while training goes on. Frozen weights
+    /// are shared: with adapters, only those are copied.
     pub fn copy(&self) -> Result<Self> {
         if let Some(adapters) = &self.adapters {
             let mut copy = self.share();
@@ -143,6 +143,8 @@ impl Model {
         copy.operators = self.operators;
         copy.vocabulary = self.vocabulary;
         copy.use_precision(self.precision)?;
+        // Another thread, with another stream, may read it first.
+        self.device.synchronize()?;
         Ok(copy)
     }
 

@@ -35,7 +35,7 @@ use settings::{parse_with, with_place};
 /// Prefix of a data binding that refers to the run's folder.
 pub const IN_RUN: &str = "run:";
 
-/// Default of `rl.importance_cap` with an external engine, as in verl.
+/// Default of `rl.importance_cap` with an external engine or older weights that sample, as in verl.
 const IMPORTANCE_CAP: f64 = 2.0;
 
 /// Name of the built-in chat template.
@@ -289,7 +289,7 @@ impl RunConfig {
                 .map_err(|error| with_place(of_mcp(&error), origin.clone(), &text, settings))?;
         }
         config.resolve_paths(&base);
-        config.correct_for_external_engine();
+        config.set_importance_cap();
         (config.check()).map_err(|error| with_place(error, origin, &text, settings))?;
         Ok(config)
     }
@@ -303,10 +303,13 @@ impl RunConfig {
         models
     }
 
-    /// Sets the cap of importance weights, unless it is set: another engine's log-probabilities are not those of
-    /// training.
-    fn correct_for_external_engine(&mut self) {
-        if let Some(rl) = self.rl.as_mut().filter(|_| self.external_engine.is_some()) {
+    /// Sets the cap of importance weights, unless it is set: the log-probabilities of another engine or of older
+    /// weights are not those of training.
+    fn set_importance_cap(&mut self) {
+        let is_external = self.external_engine.is_some();
+        if let Some(rl) = &mut self.rl
+            && (is_external || rl.staleness > 0)
+        {
             rl.importance_cap.get_or_insert(IMPORTANCE_CAP);
         }
     }

@@ -23,7 +23,7 @@
 //! | the tokenizer, the chat template and the ids that end a turn | `text` |
 //! | the source of tasks | [`tasks`]: files, or the questions about countries of the quickstart |
 //! | demonstrations, gold calls, playing them | [`demonstrations`] |
-//! | playing the groups of an RL step | `rollouts` |
+//! | the tasks of an RL step, playing them, and playing them ahead of the updates | `rollouts` |
 //! | the external engine that samples turns, and its weights | `external_engine` |
 //! | evaluations during training | `observer` |
 //! | requests to stop a run | `interruption`: [`Interruption`] |

@@ -18,19 +18,20 @@ pub fn open_models(
     workers: usize,
     run: Option<&Path>,
 ) -> Result<Models, RunFailure> {
-    let own = OwnWeights::new(configs, workers);
+    let own = OwnWeights::new(configs, workers, 0);
     own.advance_to_newest(run)?;
     open(configs, workers, None, &own)
 }
 
 /// Opens the models of the run in the folder `run`, which records their answers. Those with weights of the run have none
-/// until [`OwnWeights`] advances.
+/// until [`OwnWeights`] advances. `staleness` is that of the run's RL.
 pub(crate) fn open_models_of_run(
     configs: &BTreeMap<String, ModelConfig>,
     workers: usize,
     run: &Path,
+    staleness: u64,
 ) -> Result<(Models, OwnWeights), RunFailure> {
-    let own = OwnWeights::new(configs, workers);
+    let own = OwnWeights::new(configs, workers, staleness);
     let models = open(configs, workers, Some(&models_path(run)), &own)?;
     Ok((models, own))
 }

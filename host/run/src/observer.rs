@@ -104,21 +104,28 @@ impl RunObserver {
     /// Makes the evaluations that are due after a step. Returns the success on the validation split, if it was measured.
     async fn evaluate(&mut self, done: StepDone<'_>) -> Result<Option<f64>, RunFailure> {
         let (phase, step, last) = (done.phase, done.step, done.is_last());
-        // In a control, plugins ask the weights with which RL began.
-        if self.after_sft != Moment::Control {
-            let progress = match phase {
-                Phase::Sft => Progress::Sft { is_over: last },
-                Phase::Rl => Progress::Rl { steps: step },
-            };
-            let run = &self.parts.config.output;
-            (self.parts.own_weights).advance(run, progress, Some(done.model))?;
-        }
-        let every = self.parts.config.eval.every;
+        let parts = Arc::clone(&self.parts);
+        let every = parts.config.eval.every;
         // RL's curve begins at the end of SFT.
         let due = last || phase == Phase::Rl && step.is_multiple_of(every);
+        // In a control, plugins ask the weights with which RL began.
+        let progress = (self.after_sft != Moment::Control).then_some(match phase {
+            Phase::Sft => Progress::Sft { is_over: last },
+            Phase::Rl => Progress::Rl { steps: step },
+        });
+        let is_named = progress.is_some_and(|progress| parts.own_weights.names(progress));
+        if !(due || is_named) {
+            return Ok(None);
+        }
+        // A step may be played ahead.
+        let _turn = parts.turn.lock().await;
+        if let Some(progress) = progress {
+            let run = &parts.config.output;
+            (parts.own_weights).advance(run, progress, Some(done.model))?;
+        }
         let mut success = None;
         if every > 0 && due && self.validated != Some((phase, step)) {
-            let tasks = self.parts.config.eval.validation_tasks;
+            let tasks = parts.config.eval.validation_tasks;
             let evaluation = self.measure(
                 None,
                 Split::Validation,

@@ -1,7 +1,9 @@
 //! The run's own weights as models: copies of the policy at moments that the configuration names.
 //!
-//! Which weights answer follows from the steps that are done, and from nothing else. So a run that is resumed, and an
-//! evaluation of one of its checkpoints, ask the same weights as a run that was never stopped.
+//! Which weights answer follows from the steps that the policy has done, and from nothing else. So a run that is
+//! resumed, and an evaluation of one of its checkpoints, ask the same weights as a run that was never stopped. With
+//! `rl.staleness`, the policy that plays a step has done fewer steps than the one that is evaluated, so the moments go
+//! back and forth.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,7 +24,7 @@ use crate::config::RunConfig;
 use crate::error::{ConfigurationError, RunFailure, SavedRunError};
 use crate::frozen_policy::FrozenPolicy;
 
-/// Progress of a run.
+/// Progress of a run, which a policy of it has made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Progress {
     /// No step is done.
@@ -40,6 +42,16 @@ impl Progress {
             Self::Start => Some(FrozenMoment::Start),
             Self::Sft { is_over } => is_over.then_some(FrozenMoment::Rl(0)),
             Self::Rl { steps } => Some(FrozenMoment::Rl(steps)),
+        }
+    }
+
+    /// Those of the policies that play or are evaluated about the same time.
+    fn with_others(self, staleness: u64) -> Vec<Self> {
+        match self {
+            Self::Rl { steps } => (steps.saturating_sub(staleness)..=steps + staleness)
+                .map(|steps| Self::Rl { steps })
+                .collect(),
+            alone => vec![alone],
         }
     }
 }
@@ -70,12 +82,18 @@ fn moment(config: &FrozenPolicyConfig, progress: Progress) -> FrozenMoment {
 /// The models of a configuration that have weights of the run.
 pub(crate) struct OwnWeights {
     workers: usize,
+    /// Steps by which the policies that play may be behind.
+    staleness: u64,
     models: BTreeMap<String, Arc<OwnModel>>,
 }
 
 impl OwnWeights {
     /// The models among `configs` that have weights of the run. They decode with so many threads, and have no weights yet.
-    pub(crate) fn new(configs: &BTreeMap<String, ModelConfig>, workers: usize) -> Self {
+    pub(crate) fn new(
+        configs: &BTreeMap<String, ModelConfig>,
+        workers: usize,
+        staleness: u64,
+    ) -> Self {
         let own = configs.iter().filter_map(|(name, config)| {
             let config = config.policy.clone()?;
             config.of_run?;
@@ -84,6 +102,7 @@ impl OwnWeights {
         });
         Self {
             workers,
+            staleness,
             models: own.collect(),
         }
     }
@@ -92,6 +111,12 @@ impl OwnWeights {
     pub(crate) fn source(&self, name: &str) -> Option<Arc<dyn Source>> {
         let model = self.models.get(name)?;
         Some(Arc::clone(model) as Arc<dyn Source>)
+    }
+
+    /// True if a model has the weights of this very moment, which must be kept.
+    pub(crate) fn names(&self, progress: Progress) -> bool {
+        let mut models = self.models.values();
+        models.any(|model| progress.moment() == Some(moment(&model.config, progress)))
     }
 
     /// Gives each model the weights that it has when the run in the folder `run` has come so far. `policy` is the policy
@@ -166,7 +191,10 @@ impl OwnWeights {
     ) -> Result<(), RunFailure> {
         let checkpoints = Checkpoint::all(run)?;
         let places = checkpoints.iter().map(|one| Progress::from(&one.state));
-        let places: Vec<Progress> = places.chain([progress]).collect();
+        let places = places.chain([progress]);
+        let places: Vec<Progress> = places
+            .flat_map(|place| place.with_others(self.staleness))
+            .collect();
         let mut needed = BTreeSet::new();
         for model in self.models.values() {
             needed.extend(places.iter().map(|place| moment(&model.config, *place)));

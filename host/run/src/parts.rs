@@ -33,6 +33,7 @@ use rlf_rollout::{
 use rlf_tools::tool_manager::{Outside, ToolManager};
 use rlf_tools::{NoPolicy, POLICY};
 use rlf_train::run::RunDirectory;
+use tokio::sync::Mutex;
 
 use crate::config::{IN_RUN, RunConfig, of_mcp, of_openenv};
 use crate::demonstrations::DemonstrationSet;
@@ -82,6 +83,9 @@ pub struct RunParts {
     supervisor: Option<PathBuf>,
     /// Samples the policy's turns, if the configuration has one.
     external_engine: Option<RunEngine>,
+    /// Held while the trajectories of a step or of an evaluation are played. They take turns: so counts of calls belong
+    /// to one of them, models have the weights of one moment, and one cache or engine has the weights of one policy.
+    pub(crate) turn: Mutex<()>,
     /// Loads new versions of plugins that are replaced on disk, for later calls.
     _follower: Option<Follower>,
 }
@@ -202,8 +206,9 @@ impl RunParts {
         let external_engine = RunEngine::open(&config, run)?;
         let leader = (config.agent.as_ref()).and_then(|agent| agent.plugin.clone());
         let registry = plugins.load(&bindings(&config, run), &sandbox, reporter);
+        let staleness = config.rl.as_ref().map_or(0, |rl| rl.staleness);
         let (models, own_weights) =
-            open_models_of_run(&config.granted_models(), config.workers(), run)?;
+            open_models_of_run(&config.granted_models(), config.workers(), run, staleness)?;
         let servers = Servers::connect(&config.mcp, &|warning| reporter.warn(warning))
             .map_err(|error| of_mcp(&error))?;
         let mut outside = Outside {
@@ -273,6 +278,7 @@ impl RunParts {
             recorded: None,
             supervisor: plugins.preparer.clone(),
             external_engine,
+            turn: Mutex::new(()),
             _follower: follower,
             tasks,
             demonstrations,

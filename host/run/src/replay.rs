@@ -206,7 +206,7 @@ impl Replay {
                 reporter,
                 last: None,
             };
-            rl::train(
+            let ended = rl::train(
                 &self.config,
                 parts.config.seed,
                 &mut model,
@@ -215,7 +215,9 @@ impl Replay {
                 self.checkpoint.as_ref(),
                 &mut observer,
             )
-            .await?;
+            .await;
+            rollouts.ended().await;
+            ended?;
             let compared = observer.last.ok_or_else(|| {
                 RunFailure::Bug(format!("the replay did not reach step {}", self.step))
             })?;
@@ -381,5 +383,9 @@ impl Observer for Comparing<'_> {
             NextStep::Continue
         };
         Ok(next.into())
+    }
+
+    fn last_step(&self) -> u64 {
+        self.replay.step
     }
 }

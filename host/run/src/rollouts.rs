@@ -1,51 +1,50 @@
-//! Provides training with rollouts: one step's groups, played by the current policy.
+//! Provides training with rollouts: which tasks each step plays, in which order steps are played, and what is learnt
+//! from them.
+
+mod step_play;
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use async_trait::async_trait;
-use rlf_dialogue::group::Group;
-use rlf_dialogue::score::{Excluded, ExclusionCause};
-use rlf_dialogue::split::Split;
 use rlf_dialogue::task::NumberedTask;
-use rlf_policy::{Model, Purpose, Sampler, SamplingParams};
+use rlf_policy::Model;
 use rlf_rewards::drift::Drift;
-use rlf_rollout::rollout::rollout;
-use rlf_rollout::{RolloutEngine, RolloutSettings};
+use rlf_rollout::RolloutError;
 use rlf_train::config::RlConfig;
 use rlf_train::curriculum::{self, Curriculum, Draw};
-use rlf_train::metrics::names;
-use rlf_train::rollouts::{BoxError, Experience, Rollouts};
+use rlf_train::rollouts::{BoxError, Experience, Play, Rollouts};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use crate::error::ConfigurationError;
-use crate::own_weights::Progress;
 use crate::parts::RunParts;
 use crate::reporter::RunReporter;
+use step_play::{StepPlay, StepSettings};
 
-/// Plays the training tasks of each RL step with the current policy.
+/// With staleness, the number of the first task that takes the place of another one. It is beyond the tasks of any
+/// step, so these tasks come from epochs of their own.
+const REPLACEMENTS: u64 = 1 << 40;
+
+/// Plays the training tasks of each RL step.
 pub(crate) struct PolicyRollouts {
     /// The run.
     parts: Arc<RunParts>,
     /// Is told of alarms.
     reporter: Arc<dyn RunReporter>,
-    /// Number of tasks in a step.
-    prompts_per_step: usize,
-    /// Number of trajectories for each task.
-    group_size: usize,
-    /// True if a greedy trajectory of each task is played besides, to compare with.
-    needs_baseline: bool,
-    /// Maximum number of rounds in a step that play further tasks in place of those whose rewards are all the same.
-    refill: u32,
-    /// Number of tasks that were taken, if steps take different numbers of them.
+    settings: StepSettings,
+    /// Number of steps that are played ahead.
+    staleness: u64,
+    /// Number of tasks that were taken, if steps take different numbers of them. With staleness, a step begins before
+    /// it is known how many tasks the one before it takes, so each step has numbers of its own instead.
     taken: Option<u64>,
-    /// Sampling temperature.
-    temperature: f32,
-    /// Draws tasks by the policy's success on them, if the configuration asks for it.
-    curriculum: Option<Curriculum>,
+    /// Draws tasks by the policy's success on them, if the configuration asks for it. A step keeps the one that drew
+    /// it.
+    curriculum: Option<Arc<Curriculum>>,
     /// Compares a judge with a verifier, if the configuration asks for it.
     drift: Option<Drift>,
+    /// Completes when the play that began last is over, if it has a task of its own.
+    last: Option<oneshot::Receiver<()>>,
 }
 
 impl PolicyRollouts {
@@ -65,7 +64,8 @@ impl PolicyRollouts {
                 let tasks = tasks
                     .iter()
                     .map(|task| (task.id.clone(), curriculum::level(task)));
-                Some(Curriculum::new(settings.clone(), parts.config.seed, tasks))
+                let curriculum = Curriculum::new(settings.clone(), parts.config.seed, tasks);
+                Some(Arc::new(curriculum))
             }
         };
         let drift = parts.config.rewards.drift.clone().map(Drift::new);
@@ -73,89 +73,46 @@ impl PolicyRollouts {
             drift,
             reporter,
             parts,
-            prompts_per_step: config.prompts_per_step,
-            group_size: config.group_size,
-            needs_baseline: config.estimator().needs_baseline(),
-            refill: config.refill,
+            settings: StepSettings::new(config),
+            staleness: config.staleness,
             taken: None,
-            temperature: config.temperature as f32,
             curriculum,
+            last: None,
         })
+    }
+
+    /// Waits until nothing is played any more. A play that was broken off needs a moment to end.
+    pub(crate) async fn ended(&self) {
+        drop(self.parts.turn.lock().await);
     }
 
     /// The number of the first task of a step.
     fn first(&self, step: u64) -> u64 {
-        self.taken.unwrap_or(step * self.prompts_per_step as u64)
+        let prompts = self.settings.prompts_per_step as u64;
+        self.taken.unwrap_or(step * prompts)
     }
 
-    /// Plays `tasks`, and then others in place of those whose rewards are all the same, as far as `refill` goes.
-    async fn play_enough(
-        &self,
-        engine: &Arc<RolloutEngine>,
-        tasks: &[NumberedTask],
-        settings: &RolloutSettings,
-    ) -> Result<Vec<Group>, BoxError> {
-        let mut groups = self.play_groups(engine, tasks, settings).await?;
-        for _ in 0..self.refill {
-            let useful = (groups.iter())
-                .filter(|group| curriculum::is_constant(group) == Some(false))
-                .count();
-            let missing = self.prompts_per_step.saturating_sub(useful) as u64;
-            if missing == 0 {
-                break;
-            }
-            let next = self.first(settings.step) + groups.len() as u64;
-            let tasks = self.parts.tasks.training_tasks(next..next + missing);
-            groups.extend(self.play_groups(engine, &tasks, settings).await?);
+    /// The number of the first task that takes the place of another one in a step.
+    fn replacements(&self, step: u64) -> u64 {
+        let prompts = self.settings.prompts_per_step as u64;
+        if self.staleness == 0 {
+            return self.first(step) + prompts;
         }
-        Ok(groups)
-    }
-
-    /// Plays a group for each task, and what they are compared with. Without that, a group's trajectories are excluded.
-    async fn play_groups(
-        &self,
-        engine: &Arc<RolloutEngine>,
-        tasks: &[NumberedTask],
-        settings: &RolloutSettings,
-    ) -> Result<Vec<Group>, BoxError> {
-        let mut groups = rollout(engine, tasks, self.group_size, settings).await?;
-        if !self.needs_baseline {
-            return Ok(groups);
-        }
-        let greedy = RolloutSettings {
-            sampler: Sampler::new(
-                SamplingParams::greedy(),
-                self.parts.config.seed,
-                Purpose::Rollout,
-            )?,
-            ..settings.clone()
-        };
-        let baselines = rollout(engine, tasks, 1, &greedy).await?;
-        for (group, baseline) in groups.iter_mut().zip(&baselines) {
-            if let Some(score) = curriculum::scores(baseline).next() {
-                group.baseline = Some(score.reward);
-            } else {
-                let excluded = Excluded {
-                    reason: "the greedy trajectory of its task could not be scored".to_owned(),
-                    cause: ExclusionCause::Rollout,
-                };
-                group.scores.fill(Err(excluded));
-            }
-        }
-        Ok(groups)
+        REPLACEMENTS + step * prompts * u64::from(self.settings.refill)
     }
 
     /// The tasks of a step, and how the curriculum drew them, if there is one.
     fn tasks(&self, step: u64) -> (Vec<NumberedTask>, Vec<Draw>) {
         let source = &self.parts.tasks;
+        let count = self.settings.prompts_per_step;
         let (Some(curriculum), Some(all)) = (&self.curriculum, source.all_training_tasks()) else {
             let first = self.first(step);
-            let tasks = source.training_tasks(first..first + self.prompts_per_step as u64);
+            let tasks = source.training_tasks(first..first + count as u64);
             return (tasks, Vec::new());
         };
-        let drawn = curriculum.draw(step, self.prompts_per_step);
+        let drawn = curriculum.draw(step, count);
         // A task that is drawn twice is sampled with other numbers.
-        let first = step * self.prompts_per_step as u64;
+        let first = step * count as u64;
         let tasks = drawn
             .iter()
             .map(|draw| all[draw.task].clone())
@@ -164,90 +121,78 @@ impl PolicyRollouts {
         (tasks.collect(), drawn)
     }
 
-    /// Metrics of the curriculum about a step.
-    fn measures(&self, step: u64, drawn: &[Draw], groups: &[Group]) -> Vec<(String, f64)> {
-        let curriculum = self.curriculum.as_ref();
-        curriculum.map_or_else(Vec::new, |curriculum| {
-            curriculum.metrics(step, drawn, groups)
-        })
+    /// Gives a play a task of its own, which goes on while nobody waits for it. It begins when the play before it is
+    /// over. One at a time has the memory for its cache, and the earlier step is needed first.
+    fn spawn(&mut self, play: Play) -> Play {
+        let (over, is_over) = oneshot::channel::<()>();
+        let before = self.last.replace(is_over);
+        let task = PlayTask(tokio::spawn(async move {
+            if let Some(before) = before {
+                // Nothing is sent: the other end is dropped with the play.
+                let _ = before.await;
+            }
+            let played = play.await;
+            drop(over);
+            played
+        }));
+        Box::pin(task.played())
     }
 }
 
-#[async_trait]
+/// A play in a task of its own. Dropping it breaks the play off.
+struct PlayTask(JoinHandle<Result<Experience, BoxError>>);
+
+impl PlayTask {
+    async fn played(mut self) -> Result<Experience, BoxError> {
+        let played = (&mut self.0).await;
+        played.unwrap_or_else(|error| Err(RolloutError::Task(error.to_string()).into()))
+    }
+}
+
+impl Drop for PlayTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 impl Rollouts for PolicyRollouts {
-    async fn play(&mut self, policy: &Model, step: u64) -> Result<Experience, BoxError> {
-        let (run, progress) = (&self.parts.config.output, Progress::Rl { steps: step });
-        (self.parts.own_weights).advance(run, progress, Some(policy))?;
+    fn play(&mut self, step: u64, policy: Arc<Model>, weights: u64) -> Play {
         let (tasks, drawn) = self.tasks(step);
-        let params = SamplingParams {
-            temperature: self.temperature,
-            ..SamplingParams::default()
+        let play = StepPlay {
+            parts: Arc::clone(&self.parts),
+            settings: self.settings,
+            step,
+            policy,
+            weights,
+            tasks,
+            replacements: self.replacements(step),
+            curriculum: self.curriculum.clone(),
+            drawn,
         };
-        let settings = self
-            .parts
-            .settings(params, Purpose::Rollout, Split::Train, step)?;
-        let (engine, generator) = self.parts.rollout_engine(policy)?;
-        let health = self.parts.health();
-        let asked = self.parts.models.spending();
-        let sessions = self.parts.environments.sessions();
-        let started = Instant::now();
-        let groups = self.play_enough(&engine, &tasks, &settings).await?;
-        let elapsed = started.elapsed().as_secs_f64();
-        let times = generator.take_times().await;
-        health.check()?;
-        let now = self.parts.environments.sessions();
-        let mut metrics = vec![
-            (
-                names::DECODE_TOKENS_PER_S.into(),
-                times.sampled as f64 / elapsed,
-            ),
-            ("fed_tokens_per_s".into(), times.fed as f64 / elapsed),
-            (
-                "tool_wait_share".into(),
-                times.waiting.as_secs_f64() / elapsed,
-            ),
-            (
-                "decode_busy_share".into(),
-                times.busy.as_secs_f64() / elapsed,
-            ),
-        ];
-        if now.opened > sessions.opened {
-            for (name, count) in [
-                ("opened", now.opened - sessions.opened),
-                ("evicted", now.evicted - sessions.evicted),
-                ("revived", now.revived - sessions.revived),
-                ("recovered", now.recovered - sessions.recovered),
-            ] {
-                metrics.push((format!("sessions_{name}"), count as f64));
-            }
+        let play: Play = Box::pin(play.play());
+        if self.staleness == 0 {
+            return play;
         }
-        metrics.extend(self.parts.models.metrics_since(&asked));
-        metrics.extend(self.measures(step, &drawn, &groups));
-        if self.needs_baseline {
-            let baselines: Vec<f64> = groups.iter().filter_map(|group| group.baseline).collect();
-            let mean = baselines.iter().sum::<f64>() / baselines.len() as f64;
-            metrics.push(("baseline".into(), mean));
-        }
-        if let Some(drift) = &self.drift {
-            let (measured, alarm) = drift.measure(&groups);
-            metrics.extend(measured);
-            if let Some(alarm) = alarm {
-                self.reporter.warn(&format!("step {}: {alarm}", step + 1));
-            }
-        }
-        Ok(Experience { groups, metrics })
+        self.spawn(play)
     }
 
-    fn learn(&mut self, step: u64, experience: &Experience) -> Option<Value> {
+    fn learn(&mut self, step: u64, experience: &mut Experience) -> Option<Value> {
         let curriculum = self.curriculum.as_mut().map(|curriculum| {
+            let curriculum = Arc::make_mut(curriculum);
             curriculum.learn(step, &experience.groups);
             curriculum.state()
         });
         let drift = self.drift.as_mut().map(|drift| {
+            let (measured, alarm) = drift.measure(&experience.groups);
+            experience.metrics.extend(measured);
+            if let Some(alarm) = alarm {
+                self.reporter.warn(&format!("step {}: {alarm}", step + 1));
+            }
             drift.learn(&experience.groups);
             drift.state()
         });
-        if self.refill > 0 || self.taken.is_some() {
+        let counts = self.staleness == 0 && self.settings.refill > 0;
+        if counts || self.taken.is_some() {
             self.taken = Some(self.first(step) + experience.groups.len() as u64);
         }
         let taken = self.taken;
@@ -265,7 +210,7 @@ impl Rollouts for PolicyRollouts {
         let state = State::deserialize(state)
             .map_err(|error| format!("the state of rollouts in the checkpoint: {error}"))?;
         if let (Some(curriculum), Some(state)) = (&mut self.curriculum, &state.curriculum) {
-            curriculum
+            Arc::make_mut(curriculum)
                 .resume(state)
                 .map_err(|error| format!("the curriculum in the checkpoint: {error}"))?;
         }
@@ -274,7 +219,7 @@ impl Rollouts for PolicyRollouts {
                 .resume(state)
                 .map_err(|error| format!("the drift in the checkpoint: {error}"))?;
         }
-        self.taken = state.taken;
+        self.taken = state.taken.filter(|_| self.staleness == 0);
         Ok(())
     }
 }

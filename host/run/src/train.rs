@@ -301,7 +301,7 @@ async fn train_phases(
         && end != PhaseEnd::Interrupted
     {
         let mut rollouts = PolicyRollouts::new(parts.clone(), config, reporter)?;
-        end = rl::train(
+        let ended = rl::train(
             config,
             seed,
             model,
@@ -310,7 +310,9 @@ async fn train_phases(
             checkpoint,
             observer,
         )
-        .await?;
+        .await;
+        rollouts.ended().await;
+        end = ended?;
     }
     Ok(end)
 }

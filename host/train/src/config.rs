@@ -155,8 +155,9 @@ pub struct RlConfig {
     /// ("clip-higher" of DAPO, arXiv:2503.14476).
     pub clip_high: f64,
     /// Corrects for an engine that samples with other log-probabilities than training computes (truncated importance
-    /// sampling, Yao et al. 2025): the policy gradient of a token is multiplied by the ratio of the two, but at most by
-    /// this value. It costs one more forward pass. Default: none, or 2 with `[external_engine]`.
+    /// sampling, Yao et al. 2025), or for older weights that sampled (`staleness`): the policy gradient of a token is
+    /// multiplied by the ratio of the two, but at most by this value. It costs one more forward pass. Default: none, or
+    /// 2 with `[external_engine]` or `staleness`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub importance_cap: Option<f64>,
     /// For negative advantages, the importance ratio is clipped above at this value ("dual clip" of Ye et al. 2020,
@@ -210,12 +211,20 @@ pub struct RlConfig {
     /// epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curriculum: Option<CurriculumConfig>,
-    /// Maximum number of rounds in a step that play further tasks in place of those whose rewards are all the same ("dynamic
-    /// sampling" of DAPO, arXiv:2503.14476). With 1 or more, groups whose rewards are all the same do not count in the
-    /// normalisation of the loss. Default 0. Not with a curriculum, which draws tasks by their success itself, nor with
-    /// `remax`, `reinforce++`, `mt-grpo` and `ppo`, nor with the KL in the reward: they learn from such groups, too.
+    /// Maximum number of rounds in a step that play further tasks in place of those whose rewards are all the same
+    /// ("dynamic sampling" of DAPO, arXiv:2503.14476). With 1 or more, groups whose rewards are all the same do not
+    /// count in the normalisation of the loss. Default 0. Not with a curriculum, which draws tasks by their success
+    /// itself, nor with `remax`, `reinforce++`, `mt-grpo` and `ppo`, nor with the KL in the reward: they learn from
+    /// such groups, too. With `staleness`, the further tasks come from an order of their own, so that they are known
+    /// before the step is played.
     #[serde(skip_serializing_if = "is_zero")]
     pub refill: u32,
+    /// Number of steps by which the weights that play may be behind: while step `s` updates, step `s + staleness` is
+    /// played with the weights from before the update. So decoding, tools and training overlap. It takes memory for so
+    /// many copies of the weights, and for the cache of keys and values beside training. Default 0: a step is played
+    /// with the weights that it updates.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub staleness: u64,
     /// Punishes trajectories with many model tokens (DAPO): `{ max_tokens = 400, buffer = 100 }`. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlong: Option<Overlong>,
@@ -261,6 +270,7 @@ impl Default for RlConfig {
             workers: None,
             curriculum: None,
             refill: 0,
+            staleness: 0,
             overlong: None,
             patience: 0,
             guards: GuardsConfig::default(),

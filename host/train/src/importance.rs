@@ -1,14 +1,17 @@
-//! The correction for turns that another engine sampled, by truncated importance sampling.
+//! The correction for turns that another engine or older weights sampled, by truncated importance sampling.
 //!
 //! An engine of its own computes other log-probabilities than training does, so its tokens are not quite those of the
-//! policy that is trained. With `pi_old` the policy that played, as training computes it, and `pi_engine` the same
-//! policy as the engine computed it (Yao et al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy
-//! Training"):
+//! policy that is trained (Yao et al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy Training").
+//! With `rl.staleness`, the weights that played are those of earlier steps. With `pi_old` the policy at the start of
+//! the step, as training computes it, and `pi_played` the policy that sampled, as it was recorded:
 //!
 //! ```text
-//! w_t   = min(pi_old(t) / pi_engine(t), cap)
+//! w_t   = min(pi_old(t) / pi_played(t), cap)
 //! L     = -sum_t w_t min(rho_t A_t, clip(rho_t) A_t)          rho_t = pi(t) / pi_old(t)
 //! ```
+//!
+//! With older weights, this is the decoupled objective of PPO (Hilton et al. 2022, arXiv:2110.00641), which AReaL uses
+//! for asynchronous training (arXiv:2505.24298): the clip is around `pi_old`, and not around the weights that sampled.
 //!
 //! A weight is positive, so the loss with weights is the loss whose advantages are `w_t A_t`. KL and entropy terms have
 //! no weights.
@@ -22,7 +25,7 @@ pub(crate) struct Importance {
     weights: Vec<Vec<f32>>,
     /// Number of model tokens that train.
     tokens: usize,
-    /// Sum of |log pi_old - log pi_engine| over them.
+    /// Sum of |log pi_old - log pi_played| over them.
     distance: f64,
     /// Number of them whose weight is the cap.
     capped: usize,
@@ -30,7 +33,7 @@ pub(crate) struct Importance {
 
 impl Importance {
     /// Weighs the tokens of a batch. `log_probs` are those of training, `[tokens]` of each trajectory. They replace
-    /// those of the engine in the batch.
+    /// those of sampling in the batch.
     pub(crate) fn correct(batch: &mut Batch, log_probs: Vec<Vec<f32>>, cap: f64) -> Self {
         let mut importance = Self {
             weights: Vec::with_capacity(log_probs.len()),
@@ -42,11 +45,11 @@ impl Importance {
         for ((sample, sequences), log_probs) in trajectories.zip(log_probs) {
             let mut weights = vec![1.0; log_probs.len()];
             let tokens = sample.mask().iter().zip(sample.log_probs()).zip(&log_probs);
-            for (weight, ((seen, engine), own)) in weights.iter_mut().zip(tokens) {
+            for (weight, ((seen, played), own)) in weights.iter_mut().zip(tokens) {
                 if !seen {
                     continue;
                 }
-                let log_ratio = f64::from(*own) - f64::from(*engine);
+                let log_ratio = f64::from(*own) - f64::from(*played);
                 let ratio = log_ratio.exp();
                 *weight = ratio.min(cap) as f32;
                 if !sample.excluded() {
@@ -80,7 +83,7 @@ impl Importance {
         }
     }
 
-    /// The mean of |log pi_old - log pi_engine| over the model tokens that train; NaN for none.
+    /// The mean of |log pi_old - log pi_played| over the model tokens that train; NaN for none.
     pub(crate) fn mismatch(&self) -> f64 {
         self.distance / self.tokens as f64
     }

@@ -9,7 +9,7 @@
 //! | the advantages of GRPO, Reinforce++, PPO and others | [`advantage`] |
 //! | the loss mask and the turns of a trajectory, as estimators see them | [`advantage::Sample`] |
 //! | the clipped loss, KL, SFT's cross-entropy, token mean and sequence mean | [`loss`] |
-//! | the correction for turns that another engine sampled | `importance` |
+//! | the correction for turns that another engine or older weights sampled | `importance` |
 //! | the KL to the reference policy: estimators, its place, its adaptive weight | [`kl`] |
 //! | PPO's critic, and the loss of its values | [`critic`], [`value_loss`] |
 //! | the punishment of long trajectories | [`overlong`] |
@@ -20,6 +20,7 @@
 //! | the trajectories that train, and those that are left out and counted | [`batch`] |
 //! | the supervised loop | [`sft`] |
 //! | the reinforcement-learning loop | [`rl`] |
+//! | steps that are played while earlier ones update, and the weights that play them | `ahead`, `older_policies` |
 //! | the traits to implement to feed it: rollouts, demonstrations | [`rollouts`] |
 //! | the trait to implement to watch it: progress, evaluation, interruption | [`observer`] |
 //! | the phases of a run, and where one begins and is saved | [`phase`], `phase_loop` |
@@ -41,6 +42,7 @@
 //! ```
 
 pub mod advantage;
+mod ahead;
 pub mod batch;
 pub mod config;
 pub mod critic;
@@ -55,6 +57,7 @@ pub mod loss;
 pub mod metrics;
 pub mod minibatch;
 pub mod observer;
+mod older_policies;
 pub mod overlong;
 pub mod phase;
 mod phase_loop;

@@ -77,6 +77,12 @@ pub trait Observer: Send + Sync {
     /// observer saw.
     async fn after_step(&mut self, step: StepDone<'_>) -> Result<Seen, BoxError>;
 
+    /// The last step that is worth playing, for an observer that leaves the run after it. Steps after it are not played
+    /// ahead. Default: no limit.
+    fn last_step(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Completes when the step under way is to be abandoned. RL then breaks off the rollout, or stops before its next
     /// update. The step's updates are discarded, and a resumed run repeats it as a whole. Default: never.
     async fn step_abandoned(&self) {

@@ -7,6 +7,7 @@ use crate::critic::{Critic, CriticConfig};
 use crate::error::TrainError;
 use crate::metrics::MetricsLine;
 use crate::observer::{NextStep, Observer, Seen, StepDone};
+use crate::older_policies::OlderPolicies;
 use crate::phase::{Phase, PhaseEnd};
 use crate::run::{Checkpoint, OPTIMIZER, RunDirectory, TrainerState, Validations};
 
@@ -25,12 +26,14 @@ impl Course {
     }
 }
 
-/// Parts that learn in a phase besides the model's weights.
+/// Parts of a phase that its checkpoints hold besides the model's weights.
 pub(crate) struct Learner {
     /// The optimiser of the model's weights.
     pub(crate) policy: AdamW,
     /// The critic of PPO.
     pub(crate) critic: Option<Critic>,
+    /// The policies that play with `rl.staleness`. None at first.
+    pub(crate) older: OlderPolicies,
 }
 
 /// The optimiser, the critic if `critic` has settings for one, and the trainer's state with which a phase begins: those of
@@ -51,6 +54,7 @@ pub(crate) fn start(
         let learner = Learner {
             policy: AdamW::new(model, config)?,
             critic: critic.transpose()?,
+            older: OlderPolicies::default(),
         };
         return Ok(Some((learner, TrainerState::new(phase, 0, seed))));
     };
@@ -63,6 +67,7 @@ pub(crate) fn start(
     let learner = Learner {
         policy: AdamW::load(&path.join(OPTIMIZER), model, config)?,
         critic: critic.transpose()?,
+        older: OlderPolicies::default(),
     };
     Ok(Some((learner, state.clone())))
 }
@@ -167,7 +172,7 @@ fn save(
         if let Some(critic) = &learner.critic {
             critic.save(folder)?;
         }
-        Ok::<(), TrainError>(())
+        learner.older.save(folder, state.step)
     })?;
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Reinforcement learning: the sampled tokens of better trajectories become likelier.
 //!
-//! One step follows GRPO's algorithm 1 (arXiv:2402.03300). It gets groups that the current policy played, already graded
+//! One step follows GRPO's algorithm 1 (arXiv:2402.03300). It gets groups that the policy played, already graded
 //! (see [`Rollouts`]), and turns their rewards into advantages. Then it updates for a few epochs of mini-batches, with the
-//! clipped ratio to the policy that played.
+//! clipped ratio to the policy that played. With `rl.staleness`, older weights play: see the module `ahead`.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -12,6 +12,7 @@ use futures_util::future::{BoxFuture, Either, select};
 use rlf_policy::{Model, PackedBatch, PassOptions, PolicyError, Sequence};
 
 use crate::advantage::Estimates;
+use crate::ahead::Ahead;
 use crate::batch::Batch;
 use crate::config::RlConfig;
 use crate::critic::explained_variance;
@@ -22,9 +23,10 @@ use crate::kl::{self, KlPlace};
 use crate::loss::{Objective, token_weights};
 use crate::minibatch::{mini_batches, shuffled};
 use crate::observer::Observer;
+use crate::older_policies::OlderPolicies;
 use crate::phase::{Phase, PhaseEnd};
 use crate::phase_loop::{self, Course};
-use crate::rollouts::{Experience, Rollouts};
+use crate::rollouts::{Experience, Play, Rollouts};
 use crate::run::{Checkpoint, RunDirectory};
 use crate::summary;
 use crate::update::{self, Updates, WeightedSequence};
@@ -32,6 +34,9 @@ use crate::update::{self, Updates, WeightedSequence};
 /// Trains `model` on the trajectories that it plays through `rollouts`, and writes checkpoints into `run`.
 ///
 /// `resumed` is the checkpoint that [`RunDirectory::resume`] returned, and `model` was loaded from it.
+///
+/// Updates compute on the thread that polls the future. So that steps are played meanwhile, poll it outside of the
+/// runtime's own threads, as `block_on` of a runtime with several threads does.
 pub fn train<'a>(
     config: &'a RlConfig,
     seed: u64,
@@ -59,11 +64,8 @@ pub fn train<'a>(
         let Some((mut learner, mut state)) = start? else {
             return Ok(PhaseEnd::AlreadyDone);
         };
-        if let Some(known) = &state.rollouts {
-            let resumed = rollouts.resume(known);
-            let step = state.step;
-            resumed.map_err(|source| TrainError::Rollouts { step, source })?;
-        }
+        learner.older = OlderPolicies::new(config.staleness, resumed, model)?;
+        let mut ahead = Ahead::new(config.staleness, config.steps.min(observer.last_step()));
         let estimator = config.estimator();
         let reference = match config.kl_coefficient {
             0.0 => None,
@@ -77,18 +79,22 @@ pub fn train<'a>(
                 return Ok(end);
             }
         }
+        ahead.start(rollouts, &mut learner.older, model, &state)?;
         while state.step < config.steps {
             let step = state.step;
 
             // Play and grade.
             let started = Instant::now();
-            let Some(experience) = play(rollouts, observer, model, step).await? else {
+            let begun = ahead.take(rollouts, model, step);
+            let staleness = step - begun.weights;
+            let Some(mut experience) = wait_for(begun.play, observer, step).await? else {
                 return phase_loop::abandon_step(0, &state, run, model, &learner);
             };
-            let rollout_time = started.elapsed();
+            let waited = started.elapsed();
+            let started = Instant::now();
+            ahead.extend(rollouts, &mut learner.older, model, &state)?;
 
             // Advantages.
-            let started = Instant::now();
             let mut batch = Batch::new(&experience.groups, estimator.smallest_group())?;
             let punished = config.overlong.map(|overlong| overlong.punish(&mut batch));
             let refused = refuse_biased(&batch, step, config.max_dropped_share).and_then(|()| {
@@ -159,6 +165,8 @@ pub fn train<'a>(
                         updates.without_gradient += 1;
                         continue;
                     }
+                    // From here on, no checkpoint of the weights before this step can be written.
+                    learner.older.forget();
                     let critic = learner.critic.as_ref();
                     let done = update::gradient(
                         model,
@@ -186,7 +194,7 @@ pub fn train<'a>(
             state.in_a_row = config.guards.count(state.in_a_row, &batch, updates.done);
             state.updates += updates.done;
             state.data_position += experience.groups.len() as u64;
-            state.rollouts = rollouts.learn(step, &experience);
+            state.rollouts = rollouts.learn(step, &mut experience);
             state.kl_coefficient = config.adaptive_kl.map(|adaptive| {
                 let kl = batch.sampled_kl().unwrap_or(f64::NAN);
                 adaptive.next_coefficient(kl_coefficient, kl, batch.samples.len())
@@ -195,6 +203,7 @@ pub fn train<'a>(
             let explained = estimates.value_targets.as_ref();
             let explained = explained.map(|targets| explained_variance(&batch.samples, targets));
             let value_loss = updates.statistics.mean(updates.statistics.value_loss);
+            let is_ahead = config.staleness > 0;
             let line = summary::line(state.step, &experience, &batch, advantages)
                 .optional("overlong", punished)
                 .optional(
@@ -210,7 +219,14 @@ pub fn train<'a>(
                 .optional("explained_variance", explained)
                 .updates(&updates)
                 .number("learning_rate", learning_rate)
-                .times(rollout_time, train_time, updates.tokens);
+                .optional("staleness", is_ahead.then_some(staleness as f64))
+                .optional("wait_s", is_ahead.then_some(waited.as_secs_f64()))
+                .times(
+                    experience.played.unwrap_or(waited),
+                    waited,
+                    train_time,
+                    updates.tokens,
+                );
             run.metrics().write(&line)?;
             if summary::is_due(run.keep().trajectories_every, state.step) {
                 let records = summary::records(state.step, &experience, &batch, advantages);
@@ -237,14 +253,13 @@ pub fn train<'a>(
     })
 }
 
-/// Plays and grades the groups of a step. None if the observer abandoned the step.
-async fn play(
-    rollouts: &mut dyn Rollouts,
+/// Waits for the graded groups of a step. None if the observer abandoned the step.
+async fn wait_for(
+    play: Play,
     observer: &dyn Observer,
-    model: &Model,
     step: u64,
 ) -> Result<Option<Experience>, TrainError> {
-    let played = match select(rollouts.play(model, step), observer.step_abandoned()).await {
+    let played = match select(play, observer.step_abandoned()).await {
         Either::Left((played, _)) => played,
         Either::Right(_) => return Ok(None),
     };

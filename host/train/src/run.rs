@@ -9,7 +9,7 @@
 //! RUN/metrics.jsonl        one line a step, one per evaluation
 //! RUN/tensorboard/         the same, as TensorBoard event files
 //! RUN/trajectories/        <phase>-<step>.jsonl, with the outcome of every call
-//! RUN/checkpoints/         <phase>-<step>/, and `latest`
+//! RUN/checkpoints/         <phase>-<step>/, and `latest`; with `rl.staleness`, older weights in <phase>-<step>/older/
 //! RUN/reference/           the weights that RL began with, if a KL term needs them
 //! RUN/base/                the frozen weights, if adapters are trained beside weights made from the seed
 //! RUN/frozen/              <moment>/: weights of the run that plugins ask, if a model names them
@@ -28,6 +28,7 @@ mod layout;
 mod lock;
 mod machine;
 mod metrics_files;
+mod older;
 mod whole;
 
 use std::fs;
@@ -56,6 +57,7 @@ pub use layout::{
 pub use lock::lock;
 pub use machine::{Machine, binary_hash, machine_changes};
 pub use metrics_files::{Metrics, MetricsPosition};
+pub(crate) use older::OlderWeights;
 pub use rlf_files::{FolderLock, LOCK_FILE};
 pub use whole::write_folder;
 

@@ -219,8 +219,15 @@ impl MetricsLine {
             .count("trained_tokens", statistics.tokens)
     }
 
-    /// Adds the part of the line that the clock measures, which no seed reproduces.
-    pub(crate) fn times(self, rollout: Duration, train: Duration, tokens: usize) -> Self {
+    /// Adds the part of the line that the clock measures, which no seed reproduces. The trajectories took `rollout`,
+    /// and the step waited for them for `waited`.
+    pub(crate) fn times(
+        self,
+        rollout: Duration,
+        waited: Duration,
+        train: Duration,
+        tokens: usize,
+    ) -> Self {
         let responses = self.get(names::RESPONSE_TOKENS).unwrap_or(0.0);
         let trajectories = self.get(names::TRAJECTORIES).unwrap_or(0.0);
         // If the rollout engine measured its decoder, its number is better than this quotient.
@@ -237,6 +244,6 @@ impl MetricsLine {
         )
         .number("rollout_s", rollout.as_secs_f64())
         .number("train_s", train.as_secs_f64())
-        .number(names::STEP_S, (rollout + train).as_secs_f64())
+        .number(names::STEP_S, (waited + train).as_secs_f64())
     }
 }

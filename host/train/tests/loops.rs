@@ -25,7 +25,7 @@ use rlf_train::loss::Aggregation;
 use rlf_train::metrics::MetricsLine;
 use rlf_train::observer::{NextStep, Observer, Seen, StepDone, Unobserved};
 use rlf_train::phase::{Phase, PhaseEnd};
-use rlf_train::rollouts::{BoxError, DemonstrationSource, Experience, Rollouts};
+use rlf_train::rollouts::{BoxError, DemonstrationSource, Experience, Play, Rollouts};
 use rlf_train::run::{Checkpoint, RunDirectory, RunSpec};
 use rlf_train::{rl, sft};
 use serde_json::{Value, json};
@@ -93,6 +93,7 @@ fn loss_of_observations(model: &Model) -> f32 {
 }
 
 /// Two turns sampled from the policy with an observation between; even ids are rewarded.
+#[derive(Clone)]
 struct EvenGame {
     temperature: f32,
     groups: u64,
@@ -160,11 +161,8 @@ impl EvenGame {
         }))
         .unwrap()
     }
-}
 
-#[async_trait]
-impl Rollouts for EvenGame {
-    async fn play(&mut self, policy: &Model, step: u64) -> Result<Experience, BoxError> {
+    fn experience(&self, policy: &Model, step: u64) -> Experience {
         let drawn = match &self.curriculum {
             None => Vec::new(),
             Some(curriculum) => curriculum.draw(step, self.groups as usize),
@@ -227,10 +225,22 @@ impl Rollouts for EvenGame {
         if let Some(curriculum) = &self.curriculum {
             metrics.extend(curriculum.metrics(step, &drawn, &groups));
         }
-        Ok(Experience { groups, metrics })
+        Experience {
+            groups,
+            metrics,
+            played: None,
+        }
+    }
+}
+
+impl Rollouts for EvenGame {
+    fn play(&mut self, step: u64, policy: Arc<Model>, _weights: u64) -> Play {
+        // Later steps of the curriculum do not change what this step draws.
+        let game = self.clone();
+        Box::pin(async move { Ok(game.experience(&policy, step)) })
     }
 
-    fn learn(&mut self, step: u64, experience: &Experience) -> Option<Value> {
+    fn learn(&mut self, step: u64, experience: &mut Experience) -> Option<Value> {
         let curriculum = self.curriculum.as_mut()?;
         curriculum.learn(step, &experience.groups);
         Some(curriculum.state())
@@ -384,11 +394,16 @@ fn run_as(
 /// Every file of the last checkpoint, every trajectory, and all metrics except times.
 fn remains(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut remains = BTreeMap::new();
-    for place in ["checkpoints/latest", "trajectories", "reference"] {
-        for entry in fs::read_dir(folder.join(place)).unwrap() {
+    let mut places: Vec<String> = ["checkpoints/latest", "trajectories", "reference"]
+        .map(str::to_owned)
+        .into();
+    while let Some(place) = places.pop() {
+        for entry in fs::read_dir(folder.join(&place)).unwrap() {
             let path = entry.unwrap().path();
             let name = format!("{place}/{}", path.file_name().unwrap().to_string_lossy());
-            if !name.ends_with("trainer.json") {
+            if path.is_dir() {
+                places.push(name);
+            } else if !name.ends_with("trainer.json") {
                 remains.insert(name, fs::read(&path).unwrap());
             }
         }
@@ -503,6 +518,220 @@ fn a_run_with_a_curriculum_killed_at_any_step_and_resumed_is_the_one_that_was_no
     };
     let error = RunDirectory::resume(&path, &spec, KEEP, false).unwrap_err();
     assert!(error.to_string().contains("rollouts.json"), "{error}");
+}
+
+/// [`rl_config`] with older weights that play, and the correction for them.
+fn stale_config(staleness: u64) -> RlConfig {
+    RlConfig {
+        staleness,
+        importance_cap: Some(2.0),
+        ..rl_config()
+    }
+}
+
+#[test]
+fn a_run_with_staleness_killed_at_any_step_and_resumed_is_the_one_that_was_not() {
+    let folder = tempfile::tempdir().unwrap();
+    // Draws depend on what was learnt, so the state of earlier steps counts, too.
+    let game = play_with_curriculum;
+    for staleness in [1, 2] {
+        let config = stale_config(staleness);
+        let run = |path: &Path, resume: bool, observer: &mut dyn Observer| {
+            run_as(path, resume, &mut game(), observer, &config, &KEEP)
+        };
+        let path = folder.path().join(format!("whole-{staleness}"));
+        assert_eq!(run(&path, false, &mut Unobserved), Ok(PhaseEnd::Finished));
+        let whole = remains(&path);
+        let older = whole.keys().filter(|name| name.contains("/older/"));
+        let weights = older.filter(|name| name.ends_with("model.safetensors"));
+        assert_eq!(weights.count() as u64, staleness);
+        for step in 1..=5 {
+            let killed = folder.path().join(format!("killed-{staleness}-{step}"));
+            run(&killed, false, &mut KillAfter(Phase::Rl, step)).unwrap_err();
+            let ended = run(&killed, true, &mut Unobserved);
+            assert_eq!(ended, Ok(PhaseEnd::Finished));
+            let resumed = remains(&killed);
+            let differs: Vec<&String> = whole
+                .keys()
+                .filter(|name| resumed.get(*name) != whole.get(*name))
+                .collect();
+            assert!(
+                differs.is_empty(),
+                "{differs:?} after a kill at step {step} with staleness {staleness}"
+            );
+        }
+        // A byte of older weights that changed on the disk is noticed.
+        let older = path.join("checkpoints/rl-000005/older/000004/model.safetensors");
+        let mut bytes = fs::read(&older).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(&older, bytes).unwrap();
+        let spec = RunSpec {
+            config_toml: "seed = 3".into(),
+            ..RunSpec::default()
+        };
+        let error = RunDirectory::resume(&path, &spec, KEEP, false).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("older/000004/model.safetensors"), "{error}");
+    }
+}
+
+#[test]
+fn a_step_is_played_with_the_weights_of_earlier_steps_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let keep = CheckpointConfig {
+        every: 1,
+        keep_last: 100,
+        ..KEEP
+    };
+    for staleness in [0, 1, 2] {
+        let path = folder.path().join(staleness.to_string());
+        let config = stale_config(staleness);
+        let ended = run_as(&path, false, &mut play(), &mut Unobserved, &config, &keep);
+        assert_eq!(ended, Ok(PhaseEnd::Finished));
+        let after = |steps: u64| {
+            let checkpoint = if steps == 0 {
+                "sft-000004".to_owned()
+            } else {
+                format!("rl-{steps:06}")
+            };
+            Model::load(&path.join("checkpoints").join(checkpoint), &Device::Cpu).unwrap()
+        };
+        let lines = lines(&path);
+        let lines = lines.iter().filter(|line| line["phase"] == "rl");
+        for (step, line) in (0_u64..5).zip(lines) {
+            let weights = step.saturating_sub(staleness);
+            let played = trajectories(&path, step);
+            assert!(has_log_probs_of(&played, &after(weights)), "step {step}");
+            assert_eq!(
+                has_log_probs_of(&played, &after(step)),
+                weights == step,
+                "step {step}"
+            );
+            let mismatch = line["importance_mismatch"].as_f64().unwrap();
+            assert_eq!(mismatch > 0.0, weights < step, "{line}");
+            // The ratio of the loss is to the policy at the start of the step.
+            assert_eq!(line["ratio_deviation"], 0.0, "{line}");
+            let metric = line.get("staleness").and_then(Value::as_f64);
+            assert_eq!(metric, (staleness > 0).then_some((step - weights) as f64));
+        }
+    }
+}
+
+/// The trajectories of a step, counted from 0.
+fn trajectories(run: &Path, step: u64) -> Vec<Trajectory> {
+    let file = run.join(format!("trajectories/rl-{:06}.jsonl", step + 1));
+    let text = fs::read_to_string(file).unwrap();
+    text.lines()
+        .map(|line| {
+            let mut record: Value = serde_json::from_str(line).unwrap();
+            serde_json::from_value(record["trajectory"].take()).unwrap()
+        })
+        .collect()
+}
+
+/// True if the recorded log-probabilities are those of this policy, bit for bit.
+fn has_log_probs_of(trajectories: &[Trajectory], policy: &Model) -> bool {
+    trajectories.iter().all(|trajectory| {
+        let tokens = trajectory.sequences[0].sampled().unwrap();
+        let mask = tokens.mask.as_slice();
+        let sequence = Sequence {
+            ids: &tokens.ids,
+            mask,
+        };
+        let batch = PackedBatch::new(&[sequence]).unwrap();
+        let computed = policy.log_probs(&[batch], &PassOptions::default()).unwrap();
+        let computed = computed[0].log_probs.to_vec1::<f32>().unwrap();
+        let recorded = tokens.log_probs.iter().zip(mask);
+        let recorded = recorded.filter_map(|(log_prob, seen)| seen.then_some(*log_prob));
+        computed == recorded.collect::<Vec<f32>>()
+    })
+}
+
+#[test]
+fn the_first_step_is_the_same_with_any_staleness() {
+    let folder = tempfile::tempdir().unwrap();
+    let first_step = |staleness: u64, importance_cap: Option<f64>| {
+        let path = folder.path().join(staleness.to_string());
+        let config = RlConfig {
+            steps: 1,
+            staleness,
+            importance_cap,
+            ..rl_config()
+        };
+        let ended = run_as(&path, false, &mut play(), &mut Unobserved, &config, &KEEP);
+        assert_eq!(ended, Ok(PhaseEnd::Finished));
+        let mut line = lines(&path).pop().unwrap();
+        let fields = line.as_object_mut().unwrap();
+        let of_staleness = ["staleness", "importance_mismatch", "importance_capped"];
+        let of_staleness = of_staleness.map(|name| fields.remove(name));
+        let mut remains = remains(&path);
+        remains.retain(|name, _| !name.contains("/older/") && !name.ends_with("BLAKE3SUMS"));
+        remains.remove("metrics");
+        (remains, line, of_staleness)
+    };
+    let (in_turn, line, none) = first_step(0, None);
+    assert_eq!(none, [None, None, None]);
+    for staleness in [1, 2] {
+        let (ahead, same_line, of_staleness) = first_step(staleness, Some(2.0));
+        assert!(ahead == in_turn, "with staleness {staleness}");
+        assert_eq!(same_line, line);
+        assert_eq!(of_staleness, [0.0, 0.0, 0.0].map(|x| Some(json!(x))));
+    }
+}
+
+#[test]
+fn an_abandoned_step_with_staleness_is_discarded_and_so_are_the_steps_ahead() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = stale_config(2);
+    let run = |path: &Path, resume: bool, observer: &mut dyn Observer| {
+        run_as(path, resume, &mut play(), observer, &config, &KEEP)
+    };
+    let whole = folder.path().join("whole");
+    assert_eq!(run(&whole, false, &mut Unobserved), Ok(PhaseEnd::Finished));
+    let whole = remains(&whole);
+    // As without staleness, the weights before the step are saved while they are still there.
+    for (most, newest) in [(0, "rl-000003"), (1, "rl-000003"), (2, "rl-000002")] {
+        let stopped = folder.path().join(format!("stopped-{most}"));
+        let mut observer = AbandonAt {
+            steps: 0,
+            asked: 0.into(),
+            most,
+        };
+        let ended = run(&stopped, false, &mut observer);
+        assert_eq!(ended, Ok(PhaseEnd::Interrupted));
+        let latest = fs::read_link(stopped.join("checkpoints/latest")).unwrap();
+        assert_eq!(latest, Path::new(newest), "{most}");
+        assert_eq!(run(&stopped, true, &mut Unobserved), Ok(PhaseEnd::Finished));
+        assert!(remains(&stopped) == whole, "{most}");
+    }
+}
+
+#[test]
+fn a_play_ahead_that_fails_ends_its_own_step() {
+    struct FailAt(u64);
+    impl Rollouts for FailAt {
+        fn play(&mut self, step: u64, policy: Arc<Model>, weights: u64) -> Play {
+            if step == self.0 {
+                let broken: Result<Experience, BoxError> = Err("the game is broken".into());
+                return Box::pin(std::future::ready(broken));
+            }
+            play().play(step, policy, weights)
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let error = run_as(
+        &path,
+        false,
+        &mut FailAt(3),
+        &mut Unobserved,
+        &stale_config(2),
+        &KEEP,
+    );
+    let said = "rollouts of step 3: the game is broken";
+    assert_eq!(error, Err(said.to_owned()));
+    // The steps before it are done.
+    assert_eq!(lines(&path).last().unwrap()["step"], 3);
 }
 
 /// PPO with everything that has a state: a critic, and a weight of the KL that changes.
@@ -690,13 +919,12 @@ fn an_abandoned_step_is_discarded_and_repeated_as_a_whole() {
 /// A game in which a step never ends.
 struct EndlessAt(u64);
 
-#[async_trait]
 impl Rollouts for EndlessAt {
-    async fn play(&mut self, policy: &Model, step: u64) -> Result<Experience, BoxError> {
+    fn play(&mut self, step: u64, policy: Arc<Model>, weights: u64) -> Play {
         if step == self.0 {
-            std::future::pending::<()>().await;
+            return Box::pin(std::future::pending());
         }
-        play().play(policy, step).await
+        play().play(step, policy, weights)
     }
 }
 
@@ -916,22 +1144,30 @@ fn tokens_that_are_read_are_learned_only_when_they_weigh_something() {
 
 #[test]
 fn reinforcement_learning_raises_the_reward_of_what_it_samples() {
-    for (algorithm, aggregation) in [
-        (Algorithm::Grpo, Aggregation::TokenMean),
-        (Algorithm::Grpo, Aggregation::SequenceMean),
-        (Algorithm::ReinforcePlusPlus, Aggregation::TokenMean),
-        (Algorithm::ReinforcePlusPlus, Aggregation::SequenceMean),
-        (Algorithm::ReinforcePlusPlusBaseline, Aggregation::TokenMean),
-        (Algorithm::DrGrpo, Aggregation::TokenMean),
-        (Algorithm::Rloo, Aggregation::TokenMean),
-        (Algorithm::ReMax, Aggregation::TokenMean),
-        (Algorithm::Ppo, Aggregation::TokenMean),
+    for (algorithm, aggregation, staleness) in [
+        (Algorithm::Grpo, Aggregation::TokenMean, 0),
+        (Algorithm::Grpo, Aggregation::TokenMean, 1),
+        (Algorithm::Grpo, Aggregation::TokenMean, 2),
+        (Algorithm::Grpo, Aggregation::SequenceMean, 0),
+        (Algorithm::ReinforcePlusPlus, Aggregation::TokenMean, 0),
+        (Algorithm::ReinforcePlusPlus, Aggregation::SequenceMean, 0),
+        (
+            Algorithm::ReinforcePlusPlusBaseline,
+            Aggregation::TokenMean,
+            0,
+        ),
+        (Algorithm::DrGrpo, Aggregation::TokenMean, 0),
+        (Algorithm::Rloo, Aggregation::TokenMean, 0),
+        (Algorithm::ReMax, Aggregation::TokenMean, 0),
+        (Algorithm::Ppo, Aggregation::TokenMean, 0),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let mut run = RunDirectory::create(folder.path(), &RunSpec::default(), KEEP).unwrap();
         let config = RlConfig {
             algorithm,
             aggregation,
+            staleness,
+            importance_cap: (staleness > 0).then_some(2.0),
             steps: 20,
             mini_batches: 1,
             epochs: 1,
@@ -964,7 +1200,7 @@ fn reinforcement_learning_raises_the_reward_of_what_it_samples() {
         let (before, after) = (mean(&rewards[..3]), mean(&rewards[17..]));
         assert!(
             after > before + 0.15,
-            "{algorithm:?} {aggregation:?}: {rewards:?}"
+            "{algorithm:?} {aggregation:?} {staleness}: {rewards:?}"
         );
     }
 }

@@ -202,6 +202,30 @@ fn an_engine_that_computes_as_training_does_samples_a_run_that_needs_no_correcti
 }
 
 #[test]
+fn with_staleness_an_engine_has_the_weights_that_play_each_step() {
+    let engine = engine(PathBuf::new(), never);
+    let experiment = Experiment::tiny()
+        .with("rl.staleness", 1)
+        .with("external_engine.url", engine.url());
+    let steps = experiment.train("run", &[]).steps("rl");
+    assert_eq!(steps.len(), 4);
+    // The weights of the first step are those that it trains. Later steps are played by weights that have changed
+    // since.
+    let mut has_moved = false;
+    for line in &steps {
+        let mismatch = line["importance_mismatch"].as_f64();
+        assert_eq!(mismatch > Some(0.0), has_moved, "{line}");
+        assert_eq!(line["excluded"], 0.0, "{line}");
+        has_moved = line["updates"].as_u64() > Some(0);
+    }
+    assert!(
+        steps[..3]
+            .iter()
+            .any(|line| line["updates"].as_u64() > Some(0))
+    );
+}
+
+#[test]
 fn adapters_reach_vllm_by_name_and_each_turn_names_the_newest() {
     let experiment = Experiment::tiny()
         .with("model.lora.rank", RANK as i64)

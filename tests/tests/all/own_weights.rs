@@ -150,6 +150,26 @@ fn a_run_that_is_killed_asks_the_same_weights_again_and_so_does_an_evaluation() 
 }
 
 #[test]
+fn a_step_asks_the_weights_that_belong_to_the_policy_that_plays_it() {
+    let experiment = criticised()
+        .with("rl.staleness", 1)
+        .with("checkpoint.every", 1);
+    let whole = experiment.train("whole", &[]);
+    let killed = {
+        let mut running = experiment.start("killed", &[]);
+        running.until("rl  3/4").signal(Signal::KILL);
+        running.wait()
+    };
+    assert_eq!(killed.signal(), Some(9), "it was over before: {killed}");
+    // Without records, the same answers come from the same weights.
+    let records_folder = experiment.path("killed").join("models");
+    fs::remove_dir_all(records_folder).expect("answers were recorded");
+    let resumed = experiment.train("killed", &["--resume"]);
+    assert_eq!(records(&whole), records(&resumed));
+    assert!(whole.weights() == resumed.weights());
+}
+
+#[test]
 fn without_a_run_the_key_and_the_folder_are_named() {
     let experiment = criticised();
     let output = experiment.path("none").display().to_string();

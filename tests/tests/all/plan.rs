@@ -33,7 +33,7 @@ fn a_plan_has_the_memory_of_every_phase_and_the_time_of_a_step() {
     let largest = phases.iter().map(|phase| bytes(&phase["parts"])).max();
     let peak = bytes(&plan["always"]) + largest.expect("there are phases");
     assert_eq!(plan["peak_bytes"], peak);
-    for time in ["sft_step_s", "rollout_s", "update_s"] {
+    for time in ["sft_step_s", "rollout_s", "update_s", "rl_step_s"] {
         assert!(plan[time].as_f64() > Some(0.0), "{plan}");
     }
     let printed = host.run(["plan", "configs/quickstart.toml"]);

@@ -93,6 +93,20 @@ fn every_step_is_the_same_again_and_the_run_stays_as_it_is() {
 }
 
 #[test]
+fn a_step_that_older_weights_played_is_the_same_again() {
+    let experiment = Experiment::calling()
+        .with("rl.staleness", 2)
+        .with("sft.steps", 20);
+    experiment.train("run", &[]);
+    // From the end of SFT, and from the checkpoint after step 2, which holds the weights of two moments.
+    for step in [2, 4] {
+        let replayed = replay(&experiment, step, &[]);
+        let same = format!("step {step} is the same: 8 trajectories with ");
+        assert!(replayed.succeeded().stdout.contains(&same), "{replayed}");
+    }
+}
+
+#[test]
 fn a_run_without_sft_is_replayed_from_its_first_weights() {
     let experiment = Experiment::tiny().without("sft").with("eval.every", 0);
     experiment.train("run", &[]);

@@ -39,6 +39,42 @@ fn a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed() {
 }
 
 #[test]
+fn a_run_with_staleness_killed_anywhere_and_resumed_is_the_run_that_was_not_killed() {
+    for staleness in [1, 2] {
+        let experiment = Experiment::calling().with("rl.staleness", staleness);
+        let whole = experiment.train("whole", &[]);
+        let steps = whole.steps("rl");
+        let played_by = steps.iter().map(|line| line["staleness"].as_f64());
+        let wanted = (0..4).map(|step| Some(f64::from(step.min(staleness))));
+        assert!(played_by.eq(wanted), "{steps:?}");
+        for (name, moment) in [
+            ("between", "after SFT"),
+            ("rl", "rl  1/4"),
+            ("later", "rl  3/4"),
+        ] {
+            let killed = {
+                let mut running = experiment.start(name, &[]);
+                running.until(moment).signal(Signal::KILL);
+                running.wait()
+            };
+            assert_eq!(killed.signal(), Some(9), "it was over before: {killed}");
+            whole.assert_same(&experiment.train(name, &["--resume"]));
+        }
+        // Asked to stop, a run breaks off the steps ahead, and plays them again.
+        let stopped = {
+            let mut running = experiment.start("stopped", &[]);
+            running.until("rl  1/4").signal(Signal::INT);
+            running.wait()
+        };
+        assert_eq!(stopped.code(), Some(INTERRUPTED), "{stopped}");
+        let resumed = experiment.train("stopped", &["--resume"]);
+        let (mut weights, others) = (resumed.weights(), whole.weights());
+        weights.retain(|name, _| others.contains_key(name));
+        assert!(weights == others, "the weights differ");
+    }
+}
+
+#[test]
 fn tasks_that_teach_nothing_are_replaced_by_the_next_ones_in_a_resumed_run_too() {
     // An untrained policy never answers, so all rewards are the same.
     let never = Experiment::tiny().with("rl.steps", 4).with_toml(
@@ -74,6 +110,19 @@ fn tasks_that_teach_nothing_are_replaced_by_the_next_ones_in_a_resumed_run_too()
     running.until("rl  1/2").signal(Signal::KILL);
     running.wait();
     whole.assert_same(&refilled.train("killed", &["--resume"]));
+
+    // With staleness, a step begins before it is known how many tasks the one before it takes.
+    let ahead = refilled.with("rl.staleness", 1);
+    let whole = ahead.train("ahead", &[]);
+    let played = tasks(&whole);
+    assert_eq!(played.len(), 8);
+    assert_eq!((&played[..2], &played[4..6]), (&plain[..2], &plain[2..4]));
+    let replaced = [&played[2..4], &played[6..]].concat();
+    assert!(replaced.iter().all(|task| !plain.contains(task)));
+    let mut running = ahead.start("killed-ahead", &[]);
+    running.until("rl  1/2").signal(Signal::KILL);
+    running.wait();
+    whole.assert_same(&ahead.train("killed-ahead", &["--resume"]));
 }
 
 #[test]

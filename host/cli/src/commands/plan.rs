@@ -102,6 +102,7 @@ fn report(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) -> Value {
         "sft_step_s": plan.times.and_then(|times| times.sft),
         "rollout_s": plan.times.and_then(|times| times.rollout),
         "update_s": plan.times.and_then(|times| times.update),
+        "rl_step_s": plan.times.and_then(|times| times.rl_step),
     })
 }
 
@@ -205,6 +206,7 @@ fn times(plan: &Plan, config: &RunConfig) {
         sft,
         rollout,
         update,
+        rl_step,
     }) = plan.times
     else {
         say!("time: the speed of this GPU is unknown");
@@ -219,11 +221,11 @@ fn times(plan: &Plan, config: &RunConfig) {
         row("a step of SFT", seconds);
         row("all steps of SFT", seconds * settings.steps as f64);
     }
-    if let (Some(rollout), Some(update), Some(settings)) = (rollout, update, &config.rl) {
+    if let (Some(rollout), Some(update), Some(step)) = (rollout, update, rl_step) {
         row("trajectories of a step of RL", rollout);
         row("updates of a step of RL", update);
-        let all = (rollout + update) * settings.steps as f64;
-        row("all steps of RL", all);
+        let steps = config.rl.as_ref().map_or(0, |rl| rl.steps);
+        row("all steps of RL", step * steps as f64);
     }
     if plan.machine.processor == Processor::Cpu {
         say!("    from the speed of matrix products here, measured just now");

@@ -404,6 +404,24 @@ steps = 3
     }
 
     #[test]
+    fn importance_weights_have_a_cap_where_others_than_the_trained_weights_sample() {
+        let cap = |setting: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), CONFIG).unwrap();
+            let config = RunConfig::load(file.path(), &[setting.to_owned()]).unwrap();
+            config.rl.unwrap().importance_cap
+        };
+        for (setting, wanted) in [
+            ("rl.staleness=0", None),
+            ("rl.staleness=1", Some(2.0)),
+            ("rl={steps=3, staleness=1, importance_cap=5.0}", Some(5.0)),
+            ("external_engine.url=http://127.0.0.1:1", Some(2.0)),
+        ] {
+            assert_eq!(cap(setting), wanted, "{setting}");
+        }
+    }
+
+    #[test]
     fn a_value_that_a_setting_set_is_named_with_the_setting() {
         let said = error("group_size = 4\n", &["rl.steps=5", "rl.group_size=1"]);
         assert!(

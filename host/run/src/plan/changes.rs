@@ -125,6 +125,12 @@ fn rl(config: &RunConfig) -> Vec<Change> {
                 .collect(),
         },
         Change {
+            key: "rl.staleness",
+            effect: Some("plays and updates in turn, without older weights"),
+            value: |_| "0".to_owned(),
+            variants: vec![with(&|rl| rl.staleness = 0)],
+        },
+        Change {
             key: "rl.kl_coefficient",
             effect: Some("trains without the KL term"),
             value: |_| "0.0".to_owned(),

@@ -12,6 +12,9 @@ const PROGRAM: u64 = 170 << 20;
 /// Memory that the driver, its libraries and kernels take on a GPU. An estimate.
 const CUDA_LIBRARIES: u64 = 1 << 30;
 
+/// Name of the memory that the CPU's allocator keeps.
+const ALLOCATOR: &str = "memory that the allocator keeps";
+
 /// One kind of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryPart {
@@ -169,7 +172,7 @@ impl Planner<'_> {
             checkpointing: sft.activation_checkpointing,
             has_critic: false,
         };
-        self.training(["SFT: evaluation", "SFT: update"], &passes, 0)
+        self.training(["SFT: evaluation", "SFT: update"], &passes, &[])
     }
 
     fn rl(&self, rl: &RlConfig) -> Result<[PhaseMemory; 2]> {
@@ -181,34 +184,47 @@ impl Planner<'_> {
             checkpointing: rl.activation_checkpointing,
             has_critic: rl.estimator().needs_values(),
         };
-        let reference = if rl.kl_coefficient == 0.0 {
-            0
-        } else {
-            self.memory.copy()
-        };
-        self.training(
-            ["RL: rollout and evaluation", "RL: update"],
+        let copy = self.memory.copy();
+        let has_reference = rl.kl_coefficient != 0.0;
+        let beside = [
+            certain("reference policy", if has_reference { copy } else { 0 }),
+            certain("copies of older weights", rl.staleness * copy),
+        ];
+        if rl.staleness == 0 {
+            return self.training(
+                ["RL: rollout and evaluation", "RL: update"],
+                &passes,
+                &beside,
+            );
+        }
+        let [evaluation, mut update] = self.training(
+            ["RL: evaluation", "RL: update beside a rollout"],
             &passes,
-            reference,
-        )
+            &beside,
+        )?;
+        // The allocator keeps nothing of a cache that is in use.
+        update.parts.retain(|part| part.name != ALLOCATOR);
+        let rollout = [self.cache(), self.decoding_step()?];
+        update.parts.extend(present(rollout));
+        Ok([evaluation, update])
     }
 
-    /// Decoding and updates, which take turns and have these names, beside a reference policy of so many bytes.
+    /// Decoding and updates, which take turns and have these names, beside these parts.
     fn training(
         &self,
         [decoding, updating]: [&'static str; 2],
         passes: &Passes,
-        reference: u64,
+        beside: &[MemoryPart],
     ) -> Result<[PhaseMemory; 2]> {
         let update = self.update(passes)?;
-        let reference = certain("reference policy", reference);
         let cache = self.cache();
         let step = self.decoding_step()?;
         let kept = self.kept(&update.activations);
         // Decoding uses what the allocator kept.
         let larger = kept.filter(|kept| kept.bytes > step.bytes).unwrap_or(step);
-        let rollout = vec![reference.clone(), cache.clone(), larger];
-        let mut parts = vec![reference];
+        let mut rollout = beside.to_vec();
+        rollout.extend([cache.clone(), larger]);
+        let mut parts = beside.to_vec();
         parts.extend(update.parts());
         parts.extend(self.kept(&cache));
         let phase = |name, parts: Vec<MemoryPart>| PhaseMemory {
@@ -279,8 +295,7 @@ impl Planner<'_> {
     /// Measured with 0.35, 3.7 and 30 M parameters (`rlf-bench memory`): the peak is the cache and about half of an update's
     /// activations, although they do not exist at once.
     fn kept(&self, part: &MemoryPart) -> Option<MemoryPart> {
-        (self.processor == Processor::Cpu)
-            .then(|| bound("memory that the allocator keeps", part.bytes / 2))
+        (self.processor == Processor::Cpu).then(|| bound(ALLOCATOR, part.bytes / 2))
     }
 }
 

@@ -175,6 +175,34 @@ fn a_reference_policy_is_counted_only_with_a_kl_term() {
 }
 
 #[test]
+fn staleness_takes_copies_of_the_weights_and_decodes_beside_updates() {
+    let plan = |staleness: &str| {
+        let settings = ["precision=bf16", "rl.kl_coefficient=0.0", staleness];
+        let config = config("hotpotqa-search", &settings);
+        on(&config, "h200", PublishedShape::Qwen3_0_6B)
+    };
+    let (in_turn, ahead) = (plan("rl.staleness=0"), plan("rl.staleness=2"));
+    let copy = 4 * (596_049_920 + 40_960 * 128) + 2 * (596_049_920 - 28 * 2_304 - 1_024);
+    let [rollout, update] = &in_turn.memory.phases[..] else {
+        panic!("{:?}", in_turn.memory);
+    };
+    let [evaluation, both] = &ahead.memory.phases[..] else {
+        panic!("{:?}", ahead.memory);
+    };
+    assert_eq!(evaluation.bytes(), rollout.bytes() + 2 * copy);
+    assert_eq!(both.bytes(), rollout.bytes() + update.bytes() + 2 * copy);
+    let times = |plan: &Plan| {
+        let times = plan.times.unwrap();
+        let (rollout, update) = (times.rollout.unwrap(), times.update.unwrap());
+        (rollout, update, times.rl_step.unwrap())
+    };
+    let (rollout, update, step) = times(&in_turn);
+    assert_eq!(step, rollout + update);
+    let (rollout, update, step) = times(&ahead);
+    assert_eq!(step, rollout.max(update));
+}
+
+#[test]
 fn shorter_trajectories_take_less_time_and_no_less_of_what_is_certain() {
     let config = config("hotpotqa-search", &["precision=bf16"]);
     let plan = |tokens| {

@@ -36,6 +36,9 @@ pub struct StepTimes {
     pub rollout: Option<f64>,
     /// The updates of a step of RL.
     pub update: Option<f64>,
+    /// A step of RL with both. With `rl.staleness`, a GPU does one beside the other, so it is the longer of the two. A
+    /// CPU's cores do all the work one way or the other. None if one of the two is.
+    pub rl_step: Option<f64>,
 }
 
 impl StepTimes {
@@ -60,6 +63,18 @@ impl StepTimes {
         };
         let sft = config.sft.as_ref().filter(|sft| sft.steps > 0);
         let rl = config.rl.as_ref().filter(|rl| rl.steps > 0);
+        let rollout = (rl.filter(|_| config.external_engine.is_none()))
+            .map(|rl| clock.rollout(config.engine.slots, trajectories(rl)));
+        let update = rl.map(|rl| clock.update(rl));
+        let is_on_gpu = matches!(speed, Speed::Gpu { .. });
+        let overlap = is_on_gpu && rl.is_some_and(|rl| rl.staleness > 0);
+        let both = |(rollout, update): (f64, f64)| {
+            if overlap {
+                rollout.max(update)
+            } else {
+                rollout + update
+            }
+        };
         Self {
             sft: sft.map(|sft| {
                 let targets = if sft.prompt_loss_weight > 0.0 {
@@ -71,9 +86,9 @@ impl StepTimes {
                 let one = (clock.operations).training(lengths.tokens, targets, checkpointing);
                 sft.batch_size as f64 * one / clock.training_rate()
             }),
-            rollout: (rl.filter(|_| config.external_engine.is_none()))
-                .map(|rl| clock.rollout(config.engine.slots, trajectories(rl))),
-            update: rl.map(|rl| clock.update(rl)),
+            rollout,
+            update,
+            rl_step: rollout.zip(update).map(both),
         }
     }
 }

@@ -6,6 +6,8 @@ use super::{Algorithm, KlEstimator, KlPlace, MAX_TRAJECTORIES, RlConfig};
 
 /// Maximum number of rounds that refill a step.
 const MAX_REFILL: u32 = 100;
+/// Maximum number of steps by which the weights that play may be behind.
+const MAX_STALENESS: u64 = 16;
 /// Maximum number of times that a step learns from its rollouts.
 const MAX_EPOCHS: u64 = 1000;
 
@@ -128,6 +130,12 @@ impl RlConfig {
             curriculum.validate()?;
         }
         self.validate_refill()?;
+        InvalidSetting::require(
+            self.staleness <= MAX_STALENESS,
+            "rl.staleness",
+            &self.staleness,
+            "write 0 to 16; with 1, trajectories are played while the step before updates",
+        )?;
         if let Some(overlong) = &self.overlong {
             overlong.validate()?;
             InvalidSetting::require(

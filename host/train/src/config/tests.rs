@@ -40,6 +40,17 @@ fn a_cap_of_importance_weights_below_one_is_refused() {
 }
 
 #[test]
+fn a_staleness_that_needs_too_many_copies_is_refused_and_none_is_not_written_out() {
+    for staleness in [0, 1, 16] {
+        assert_eq!(rl(&format!("staleness = {staleness}")), Ok(()));
+    }
+    let message = rl("staleness = 17").unwrap_err();
+    assert!(message.contains("`rl.staleness = 17`"), "{message}");
+    let table = toml::Table::try_from(RlConfig::default()).unwrap();
+    assert!(!table.contains_key("staleness"), "{table}");
+}
+
+#[test]
 fn an_empty_group_is_refused_with_advice_that_helps() {
     let message = rl("group_size = 0\nalgorithm = \"reinforce++\"").unwrap_err();
     assert_eq!(message, "`rl.group_size = 0`: must be at least 1");

@@ -33,7 +33,7 @@ pub const EXCLUDED: &str = "excluded";
 pub const DECODE_TOKENS_PER_S: &str = "decode_tokens_per_s";
 /// Tokens computed in updates per second.
 pub const TRAIN_TOKENS_PER_S: &str = "train_tokens_per_s";
-/// Seconds that the step took, without evaluations.
+/// Seconds that the step took, without evaluations: waiting for its trajectories, and its updates.
 pub const STEP_S: &str = "step_s";
 
 /// The split of an evaluation.

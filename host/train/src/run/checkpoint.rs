@@ -3,7 +3,8 @@
 //! `RUN/checkpoints/<phase>-<step>/` holds the weights in Hugging Face's layout, the tokenizer and the other assets (so
 //! that the folder loads anywhere), the optimiser's state, a critic's value head and its optimiser's state if there is one,
 //! `trainer.json`, `rollouts.json` if the rollouts have a state of their own, and the digests of weights and states, which
-//! are checked before a run uses them. A checkpoint is written completely or not at all.
+//! are checked before a run uses them. With `rl.staleness`, it also holds the weights after the steps before it. A
+//! checkpoint is written completely or not at all.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,7 +16,7 @@ use serde_json::Value;
 
 use super::digests;
 use super::error::RunError;
-use super::layout::{ROLLOUTS, assets_path, checkpoints_path};
+use super::layout::{OLDER, ROLLOUTS, assets_path, checkpoints_path};
 use super::metrics_files::MetricsPosition;
 use super::whole;
 use crate::config::CheckpointConfig;
@@ -182,7 +183,7 @@ impl Checkpoint {
             let reason = format!("format {} where this binary reads {FORMAT}", state.format);
             return Err(RunError::UnreadableCheckpoint { path: file, reason });
         }
-        state.rollouts = rollouts_state(&path.join(ROLLOUTS))?;
+        state.rollouts = read_rollouts(path)?;
         Ok(Self {
             path: path.to_owned(),
             state,
@@ -196,9 +197,12 @@ impl Checkpoint {
     }
 
     /// Like [`Checkpoint::verify`], for the policy's weights alone: an evaluation reads neither the optimiser's state nor the
-    /// critic.
+    /// critic nor older weights.
     pub fn verify_weights(&self) -> Result<(), RunError> {
-        self.verify_files(|name| ![OPTIMIZER, HEAD, HEAD_OPTIMIZER].contains(&name))
+        self.verify_files(|name| {
+            let is_state = [OPTIMIZER, HEAD, HEAD_OPTIMIZER].contains(&name);
+            !is_state && !Path::new(name).starts_with(OLDER)
+        })
     }
 
     fn verify_files(&self, wanted: fn(&str) -> bool) -> Result<(), RunError> {
@@ -277,11 +281,7 @@ impl Checkpoint {
             let file = folder.join(STATE);
             let json = serde_json::to_vec_pretty(&state).expect("plain numbers serialise");
             fs::write(&file, json).map_err(|e| RunError::io("write", &file, e))?;
-            if let Some(rollouts) = &state.rollouts {
-                let file = folder.join(ROLLOUTS);
-                fs::write(&file, rollouts.to_string())
-                    .map_err(|e| RunError::io("write", &file, e))?;
-            }
+            write_rollouts(folder, state.rollouts.as_ref())?;
             digests::write(folder).map_err(E::from)
         })?;
         let best = state.validations.best.map(|best| (state.phase, best.step));
@@ -303,14 +303,24 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// The state of the rollouts in a checkpoint, if it has one.
-fn rollouts_state(file: &Path) -> Result<Option<Value>, RunError> {
-    let text = match rlf_files::read_text(file, MAX_ROLLOUTS_BYTES) {
+/// Writes the state of the rollouts beside weights, if they have one.
+pub(super) fn write_rollouts(folder: &Path, state: Option<&Value>) -> Result<(), RunError> {
+    let Some(state) = state else {
+        return Ok(());
+    };
+    let file = folder.join(ROLLOUTS);
+    fs::write(&file, state.to_string()).map_err(|e| RunError::io("write", &file, e))
+}
+
+/// The state of the rollouts beside weights, if they had one.
+pub(super) fn read_rollouts(folder: &Path) -> Result<Option<Value>, RunError> {
+    let file = folder.join(ROLLOUTS);
+    let text = match rlf_files::read_text(&file, MAX_ROLLOUTS_BYTES) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        text => text.map_err(|e| RunError::io("read", file, e))?,
+        text => text.map_err(|e| RunError::io("read", &file, e))?,
     };
     let state = serde_json::from_str(&text).map_err(|e| RunError::UnreadableCheckpoint {
-        path: file.to_owned(),
+        path: file,
         reason: e.to_string(),
     })?;
     Ok(Some(state))

@@ -15,25 +15,34 @@ use super::whole;
 
 const FILE: &str = "BLAKE3SUMS";
 
-/// Writes the digests of all weights in `folder`, which are its files `*.safetensors`, and of the rollouts' state.
+/// Writes the digests of all weights in `folder` and the folders in it, which are files `*.safetensors`, and of the
+/// rollouts' states.
 pub(super) fn write(folder: &Path) -> Result<(), RunError> {
-    let entries = fs::read_dir(folder).map_err(|e| RunError::io("list", folder, e))?;
     let mut files = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|e| RunError::io("list", folder, e))?.path();
-        let is_rollouts = path.file_name().is_some_and(|name| name == ROLLOUTS);
-        if is_rollouts || path.extension().is_some_and(|end| end == "safetensors") {
-            files.push(path);
-        }
-    }
+    collect(folder, &mut files)?;
     files.sort();
     let mut lines = String::new();
     for (file, digest) in files.iter().zip(digests(&files)) {
         let digest = digest.map_err(|e| RunError::io("read", file, e))?;
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let _ = writeln!(lines, "{digest}  {name}");
+        let name = file.strip_prefix(folder).unwrap_or(file);
+        let _ = writeln!(lines, "{digest}  {}", name.display());
     }
     whole::write_file(&folder.join(FILE), lines.as_bytes())
+}
+
+/// Adds the files of `folder` and of the folders in it that have a digest.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), RunError> {
+    let list = |error| RunError::io("list", folder, error);
+    for entry in fs::read_dir(folder).map_err(list)? {
+        let path = entry.map_err(list)?.path();
+        let is_rollouts = path.file_name().is_some_and(|name| name == ROLLOUTS);
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if is_rollouts || path.extension().is_some_and(|end| end == "safetensors") {
+            files.push(path);
+        }
+    }
+    Ok(())
 }
 
 /// The first file of `folder` whose content is not the one that [`write()`] saw, out of those that `wanted` accepts by name.

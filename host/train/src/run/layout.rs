@@ -10,6 +10,9 @@ use crate::phase::Phase;
 /// The file of a checkpoint for the state of the rollouts.
 pub(super) const ROLLOUTS: &str = "rollouts.json";
 
+/// The folder of a checkpoint for the weights after earlier steps.
+pub(super) const OLDER: &str = "older";
+
 /// The metrics of the run in `run`: JSON lines.
 pub fn metrics_path(run: &Path) -> PathBuf {
     run.join("metrics.jsonl")
