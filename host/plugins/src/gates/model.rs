@@ -2,7 +2,8 @@
 //!
 //! The models that the operator named answer, each with its budgets. The seed of a question follows from the call's seed
 //! and the number of the question, so it is the same in every replay. If a model gives no answer, its caller ends as well:
-//! no trajectory must be judged by such a failure.
+//! no trajectory must be judged by such a failure. A question may have a JSON Schema, and then it has an answer that fits, or
+//! the error `unavailable`.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use rlf_sandbox::{OpenGate, State, Stopped};
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
-use super::nesting::{ChatAnswer, GateAnswer, LanguageModel, Nesting};
+use super::answer_schema::AnswerSchema;
+use super::nesting::{ChatAnswer, GateAnswer, LanguageModel, ModelQuestion, Nesting};
 use crate::bindings::types::{Error, Role};
 use crate::seed;
 
@@ -33,6 +35,8 @@ pub(super) use bindings::rlf::plugin::model as wit;
 
 /// Key in a question's `extra` for a request in the form of OpenAI's chat completions.
 pub(super) const CHAT: &str = "chat";
+/// Key in a question's `extra` for the JSON Schema that the answer must fit.
+pub(super) const SCHEMA: &str = "schema";
 /// Key in an answer's `extra` for the assistant's message in OpenAI's form.
 pub(super) const MESSAGE: &str = "message";
 
@@ -149,8 +153,8 @@ struct Checked {
 
 /// The conversation of a question.
 enum Asked {
-    /// Texts.
-    Messages(Vec<ChatMessage>),
+    /// Texts, and the schema that the answer must fit.
+    Messages(Vec<ChatMessage>, Option<Box<AnswerSchema>>),
     /// A request in the form of OpenAI's chat completions, as JSON text.
     Chat(String),
 }
@@ -163,8 +167,13 @@ impl Checked {
             sampling,
         } = self;
         match asked {
-            Asked::Messages(messages) => {
-                let answer = model.ask(&messages, sampling, nesting).await?;
+            Asked::Messages(messages, schema) => {
+                let question = ModelQuestion {
+                    messages: &messages,
+                    sampling,
+                    schema: schema.as_deref(),
+                };
+                let answer = model.ask(question, nesting).await?;
                 Ok(answer.map(|answer| to_guest(answer, &messages)))
             }
             Asked::Chat(request) => {
@@ -197,23 +206,7 @@ fn checked(
                 "no model {name:?} is open to this plugin; there are: {open}"
             ))
         })?;
-    let chat = question.extra.into_iter().find(|(name, _)| name == CHAT);
-    let asked = match chat {
-        Some(_) if !question.messages.is_empty() => {
-            return Err(Error::InvalidArguments(
-                "the question has `chat`, and messages besides; put all messages into `chat`"
-                    .to_owned(),
-            ));
-        }
-        Some((_, request)) => Asked::Chat(request),
-        None if question.messages.is_empty() => {
-            return Err(Error::InvalidArguments("there is no message".to_owned()));
-        }
-        None => {
-            let messages = question.messages.into_iter().map(message);
-            Asked::Messages(messages.collect::<Result<_, _>>()?)
-        }
-    };
+    let asked = asked(question.messages, question.extra)?;
     if let Some(temperature) = question.temperature
         && !(0.0..=2.0).contains(&temperature)
     {
@@ -230,6 +223,42 @@ fn checked(
             seed: Some(seed),
         },
     })
+}
+
+/// Reads the conversation of a question, and what its `extra` says about it.
+fn asked(messages: Vec<wit::ChatMessage>, extra: Vec<(String, String)>) -> Result<Asked, Error> {
+    let invalid = |what: &str| Err(Error::InvalidArguments(what.to_owned()));
+    let (mut chat, mut schema) = (None, None);
+    for (name, value) in extra {
+        match name.as_str() {
+            CHAT => chat = Some(value),
+            SCHEMA => schema = Some(value),
+            _ => {}
+        }
+    }
+    if let Some(request) = chat {
+        if !messages.is_empty() {
+            return invalid(
+                "the question has `chat`, and messages besides; put all messages into `chat`",
+            );
+        }
+        if schema.is_some() {
+            return invalid(
+                "the question has `chat`, whose answer is a turn of the policy; leave `schema` out",
+            );
+        }
+        return Ok(Asked::Chat(request));
+    }
+    if messages.is_empty() {
+        return invalid("there is no message");
+    }
+    let parsed = |schema: String| match AnswerSchema::parse(&schema) {
+        Ok(schema) => Ok(Box::new(schema)),
+        Err(error) => Err(Error::InvalidArguments(format!("`schema`: {error}"))),
+    };
+    let schema = schema.map(parsed).transpose()?;
+    let messages = messages.into_iter().map(message);
+    Ok(Asked::Messages(messages.collect::<Result<_, _>>()?, schema))
 }
 
 fn message(message: wit::ChatMessage) -> Result<ChatMessage, Error> {
