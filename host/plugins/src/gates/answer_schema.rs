@@ -6,6 +6,8 @@
 use serde_json::Value;
 
 use crate::arguments::measured;
+use crate::bindings::types::Error;
+use crate::offered_tools::{MAX_PLUGIN_PATTERN_BYTES, MAX_PLUGIN_SCHEMA_NODES};
 use crate::schema::{MAX_STEPS, SchemaError, ToolSchema};
 
 /// Maximum number of characters of a mistake's description.
@@ -65,6 +67,30 @@ impl AnswerSchema {
     }
 }
 
+/// The size of the schemas of questions that are asked together. All of them are in the host's memory at once.
+#[derive(Debug, Default)]
+pub(super) struct SchemaSizes {
+    nodes: usize,
+    pattern_bytes: usize,
+}
+
+impl SchemaSizes {
+    /// Parses one more schema. Refuses it if all together are larger than those of a plugin's tools may be.
+    pub(super) fn parse(&mut self, text: &str) -> Result<AnswerSchema, Error> {
+        let schema = AnswerSchema::parse(text)
+            .map_err(|error| Error::InvalidArguments(format!("`schema`: {error}")))?;
+        self.nodes += schema.0.nodes();
+        self.pattern_bytes += schema.0.pattern_bytes();
+        if self.nodes > MAX_PLUGIN_SCHEMA_NODES || self.pattern_bytes > MAX_PLUGIN_PATTERN_BYTES {
+            return Err(Error::InvalidArguments(
+                "`schema`: those of the questions that are asked together are too large; ask fewer at once"
+                    .to_owned(),
+            ));
+        }
+        Ok(schema)
+    }
+}
+
 /// The answer without thoughts at its beginning and without the fence around it.
 fn json_of(answer: &str) -> &str {
     let text = answer.trim();
@@ -116,6 +142,27 @@ mod tests {
         ] {
             assert_eq!(schema().read(answer), Ok("{\"score\": 7}"), "{answer}");
         }
+    }
+
+    #[test]
+    fn schemas_that_are_asked_together_are_bounded() {
+        let choices: Vec<u32> = (0..12_000).collect();
+        let schema = json!({"type": "object", "properties": {"a": {"enum": choices}}}).to_string();
+        let mut sizes = SchemaSizes::default();
+        for _ in 0..8 {
+            sizes.parse(&schema).unwrap();
+        }
+        let Err(Error::InvalidArguments(why)) = sizes.parse(&schema) else {
+            panic!("more than 100,000 values were taken")
+        };
+        assert!(why.contains("ask fewer at once"), "{why}");
+        let Err(Error::InvalidArguments(why)) = SchemaSizes::default().parse("{}") else {
+            panic!("a schema without a type was taken")
+        };
+        assert!(
+            why.starts_with("`schema`: the schema's root must have"),
+            "{why}"
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ use rlf_sandbox::{OpenGate, State, Stopped};
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
-use super::answer_schema::AnswerSchema;
+use super::answer_schema::{AnswerSchema, SchemaSizes};
 use super::nesting::{ChatAnswer, GateAnswer, LanguageModel, ModelQuestion, Nesting};
 use crate::bindings::types::{Error, Role};
 use crate::seed;
@@ -105,11 +105,12 @@ impl wit::Host for View<'_> {
             let refusal = || Err(Error::Denied("no model can be asked from here".to_owned()));
             return Ok(questions.iter().map(|_| refusal()).collect());
         };
+        let mut schemas = SchemaSizes::default();
         // Polled in this order at first, so that questions use up budgets in the order of the list.
         let asked: FuturesOrdered<_> = questions
             .into_iter()
             .map(|question| {
-                let checked = checked(question, &names, &nesting, most);
+                let checked = checked(question, &names, &nesting, most, &mut schemas);
                 let nesting = Arc::clone(&nesting);
                 async move {
                     match checked {
@@ -190,6 +191,7 @@ fn checked(
     names: &[String],
     nesting: &Nesting,
     most: u32,
+    schemas: &mut SchemaSizes,
 ) -> Result<Checked, Error> {
     let label = nesting.count_question(most)?;
     let name = match names.first() {
@@ -206,7 +208,7 @@ fn checked(
                 "no model {name:?} is open to this plugin; there are: {open}"
             ))
         })?;
-    let asked = asked(question.messages, question.extra)?;
+    let asked = asked(question.messages, question.extra, schemas)?;
     if let Some(temperature) = question.temperature
         && !(0.0..=2.0).contains(&temperature)
     {
@@ -226,7 +228,11 @@ fn checked(
 }
 
 /// Reads the conversation of a question, and what its `extra` says about it.
-fn asked(messages: Vec<wit::ChatMessage>, extra: Vec<(String, String)>) -> Result<Asked, Error> {
+fn asked(
+    messages: Vec<wit::ChatMessage>,
+    extra: Vec<(String, String)>,
+    schemas: &mut SchemaSizes,
+) -> Result<Asked, Error> {
     let invalid = |what: &str| Err(Error::InvalidArguments(what.to_owned()));
     let (mut chat, mut schema) = (None, None);
     for (name, value) in extra {
@@ -252,13 +258,10 @@ fn asked(messages: Vec<wit::ChatMessage>, extra: Vec<(String, String)>) -> Resul
     if messages.is_empty() {
         return invalid("there is no message");
     }
-    let parsed = |schema: String| match AnswerSchema::parse(&schema) {
-        Ok(schema) => Ok(Box::new(schema)),
-        Err(error) => Err(Error::InvalidArguments(format!("`schema`: {error}"))),
-    };
-    let schema = schema.map(parsed).transpose()?;
+    let schema = schema.map(|schema| schemas.parse(&schema)).transpose()?;
     let messages = messages.into_iter().map(message);
-    Ok(Asked::Messages(messages.collect::<Result<_, _>>()?, schema))
+    let messages = messages.collect::<Result<_, _>>()?;
+    Ok(Asked::Messages(messages, schema.map(Box::new)))
 }
 
 fn message(message: wit::ChatMessage) -> Result<ChatMessage, Error> {
