@@ -60,7 +60,7 @@ pub struct RunParts {
     pub registry: Registry,
     /// Invokes tool calls.
     pub tools: ToolManager,
-    /// Models that plugins may ask.
+    /// Models that plugins may ask, and the one that plays users.
     pub models: Models,
     /// The models among these that have weights of the run.
     pub(crate) own_weights: OwnWeights,
@@ -203,7 +203,7 @@ impl RunParts {
         let leader = (config.agent.as_ref()).and_then(|agent| agent.plugin.clone());
         let registry = plugins.load(&bindings(&config, run), &sandbox, reporter);
         let (models, own_weights) =
-            open_models_of_run(&config.granted_models(), config.workers(), run)?;
+            open_models_of_run(&config.asked_models(), config.workers(), run)?;
         let servers = Servers::connect(&config.mcp, &|warning| reporter.warn(warning))
             .map_err(|error| of_mcp(&error))?;
         let mut outside = Outside {
@@ -234,6 +234,7 @@ impl RunParts {
             Environments::with_servers(&registry, &sandbox, &config.environments, servers);
         let user = user::open(
             config.user.as_ref(),
+            &models,
             config.seed,
             tasks.all_tasks().iter().map(|task| &**task),
         )?;
