@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use rlf_dialogue::message::{Content, plain_text};
 use rlf_dialogue::tool::{CallOutcome, Ended, Fault, Observation, ToolCall, ToolDefinition};
-use rlf_endpoint::{ChatMessage, Completion, Sampling, Usage};
+use rlf_endpoint::{Completion, Sampling, Usage};
 use rlf_plugins::bindings::types::Error;
 use rlf_plugins::gates::{
-    ChatAnswer, GateAnswer, LanguageModel, NestedCalls, Nesting, ProgramRunner,
+    ChatAnswer, GateAnswer, LanguageModel, ModelQuestion, NestedCalls, Nesting, ProgramRunner,
 };
 use rlf_plugins::manifest::{GateName, PluginKind};
 use rlf_plugins::offered_tools::LoadedTool;
@@ -469,15 +469,20 @@ impl LanguageModel for TrajectoryPolicy {
 
     fn ask<'a>(
         &'a self,
-        messages: &'a [ChatMessage],
-        sampling: Sampling,
+        question: ModelQuestion<'a>,
         _asker: &'a Nesting,
     ) -> BoxFuture<'a, GateAnswer<Completion>> {
-        let messages = messages.iter();
-        let messages = messages.map(|said| json!({ "role": said.role, "content": said.content }));
-        let request = Map::from_iter([("messages".to_owned(), messages.collect())]);
         Box::pin(async move {
-            let answered = self.turn(request, sampling).await?;
+            if question.schema.is_some() {
+                return Ok(Err(Error::InvalidArguments(
+                    "the policy does not take `schema`, because its turns are trained as it samples them; check its answer"
+                        .to_owned(),
+                )));
+            }
+            let said = question.messages.iter();
+            let said = said.map(|said| json!({ "role": said.role, "content": said.content }));
+            let request = Map::from_iter([("messages".to_owned(), said.collect())]);
+            let answered = self.turn(request, question.sampling).await?;
             Ok(answered.map(|answered| answered.completion))
         })
     }

@@ -14,7 +14,7 @@ use crate::answer::{AnswerError, Completion, beginning, read};
 use crate::backoff::{self, LastWarning};
 use crate::config::{EndpointConfig, EndpointConfigError, KEY};
 use crate::error::EndpointError;
-use crate::message::{ChatMessage, ChatTool};
+use crate::message::{ChatMessage, ChatTool, ResponseFormat};
 
 /// The settings of one question. Where there is none, the configuration's setting counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -143,9 +143,33 @@ impl Endpoint {
         tools: &'a [ChatTool],
         sampling: Sampling,
     ) -> BoxFuture<'a, Result<Completion, EndpointError>> {
+        let draw = sampling.seed.unwrap_or_default();
+        self.send(self.inner.body(messages, tools, sampling), draw)
+    }
+
+    /// Asks for an answer to `messages` that has this form, with these settings. A server may ignore the form, so whoever
+    /// needs it checks the answer.
+    pub fn complete_in_form(
+        &self,
+        messages: &[ChatMessage],
+        format: ResponseFormat<'_>,
+        sampling: Sampling,
+    ) -> BoxFuture<'_, Result<Completion, EndpointError>> {
+        let mut body = self.inner.body(messages, &[], sampling);
+        body.insert("response_format".into(), format.wire());
+        let draw = sampling.seed.unwrap_or_default();
+        self.send(body, draw)
+    }
+
+    /// Sends the body of a question.
+    fn send(
+        &self,
+        body: Map<String, Value>,
+        draw: u64,
+    ) -> BoxFuture<'_, Result<Completion, EndpointError>> {
+        let body = Value::Object(body).to_string().into_bytes();
         Box::pin(async move {
             let inner = &*self.inner;
-            let body = inner.body(messages, tools, sampling);
             let read = |body: &[u8]| {
                 let host = || inner.host.clone();
                 read(body).map_err(|error| match error {
@@ -156,7 +180,6 @@ impl Endpoint {
                     },
                 })
             };
-            let draw = sampling.seed.unwrap_or_default();
             inner.post(&inner.target, &body, draw, read).await
         })
     }
@@ -180,7 +203,12 @@ impl Endpoint {
 }
 
 impl Inner {
-    fn body(&self, messages: &[ChatMessage], tools: &[ChatTool], sampling: Sampling) -> Vec<u8> {
+    fn body(
+        &self,
+        messages: &[ChatMessage],
+        tools: &[ChatTool],
+        sampling: Sampling,
+    ) -> Map<String, Value> {
         let config = &self.config;
         let temperature = sampling.temperature.unwrap_or(config.temperature);
         let max_tokens = sampling.max_tokens.unwrap_or(config.max_tokens);
@@ -201,7 +229,7 @@ impl Inner {
             // Servers accept 32 or 64 bits, signed or unsigned. This value fits all of them.
             body.insert("seed".into(), (seed & 0x7fff_ffff).into());
         }
-        Value::Object(body).to_string().into_bytes()
+        body
     }
 
     /// Sends a body until `read` has an answer, or a retry would not help. `draw` spreads the retries of different clients.

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | a question and its retries | `endpoint`, `backoff` |
 //! | messages, calls in them, tools on offer | `message`: [`ChatMessage`], [`ChatCall`], [`ChatTool`] |
+//! | the form that an answer must have | `message`: [`ResponseFormat`] |
 //! | `url`, `model` and the other keys | `config`: [`EndpointConfig`] |
 //! | embeddings | `embeddings`: [`Endpoint::embed`], [`Embedded`] |
 //! | the model's answer | `answer`: [`Completion`], [`Usage`] |
@@ -54,5 +55,5 @@ pub use config::{EndpointConfig, EndpointConfigError};
 pub use embeddings::Embedded;
 pub use endpoint::{Endpoint, Sampling};
 pub use error::EndpointError;
-pub use message::{ChatCall, ChatMessage, ChatRole, ChatTool};
+pub use message::{ChatCall, ChatMessage, ChatRole, ChatTool, ResponseFormat};
 pub use spending::{Price, Spent, tokens_of};

@@ -1,4 +1,5 @@
-//! The parts of a question in the form of chat completions: messages, the calls in them, and the tools on offer.
+//! The parts of a question in the form of chat completions: messages, the calls in them, the tools on offer, and the form
+//! of the answer.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -151,5 +152,27 @@ impl ChatTool {
             "name": self.name, "description": self.description, "parameters": self.parameters,
         });
         json!({ "type": "function", "function": function })
+    }
+}
+
+/// The form that an answer must have. Servers that support it let the model write nothing else.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ResponseFormat<'a> {
+    /// A JSON object.
+    JsonObject,
+    /// A JSON value that fits this JSON Schema.
+    JsonSchema(&'a Value),
+}
+
+impl ResponseFormat<'_> {
+    /// The form as it is sent. Without `strict`, a service takes every schema, also one with keys that may be left out.
+    pub(crate) fn wire(self) -> Value {
+        match self {
+            Self::JsonObject => json!({ "type": "json_object" }),
+            Self::JsonSchema(schema) => json!({
+                "type": "json_schema",
+                "json_schema": { "name": "answer", "schema": schema },
+            }),
+        }
     }
 }

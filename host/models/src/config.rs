@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use rlf_endpoint::{Budget, EndpointConfig, Price};
 use serde::{Deserialize, Serialize};
 
+/// Maximum of `schema_retries`.
+const MAX_SCHEMA_RETRIES: u32 = 10;
+
 /// A model that plugins may ask: exactly one of `endpoint`, `policy` and `replay`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -22,6 +25,14 @@ pub struct ModelConfig {
     /// Prices of a million tokens, for the metrics. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// How the endpoint is told the JSON Schema of a question that has one. Default `"none"`. The host checks the answer in
+    /// every case.
+    #[serde(skip_serializing_if = "is_default")]
+    pub structured: Structured,
+    /// Number of times that a question is asked again because its answer does not fit its JSON Schema. Each time counts in
+    /// the budgets. Default 0.
+    #[serde(skip_serializing_if = "is_default")]
+    pub schema_retries: u32,
     /// The budget of one call of a plugin, with all calls that it makes. The grading of a group has as many of these budgets
     /// as it has trajectories. Default: 32 questions, 200,000 tokens.
     pub call: Budget,
@@ -29,6 +40,19 @@ pub struct ModelConfig {
     pub trajectory: Budget,
     /// The budget of a run, or of another process. Default: 20,000,000 tokens.
     pub run: Budget,
+}
+
+/// The way in which an endpoint is told the JSON Schema of an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Structured {
+    /// Not at all. Every server takes such a question.
+    #[default]
+    None,
+    /// `response_format` asks for a JSON object.
+    JsonObject,
+    /// `response_format` has the schema.
+    JsonSchema,
 }
 
 /// A policy that training does not change: exactly one of `checkpoint` and `of_run`.
@@ -43,7 +67,7 @@ pub struct FrozenPolicyConfig {
     pub of_run: Option<RunMoment>,
     /// Number of RL steps after which the current weights take the place of those of `of_run = "rl"`, again and again.
     /// Default 0: never.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub refresh_every: u64,
     /// Maximum number of tokens of an answer. Default 512.
     #[serde(default = "default_max_tokens")]
@@ -70,9 +94,8 @@ pub enum RunMoment {
     Rl,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
-fn is_zero(value: &u64) -> bool {
-    *value == 0
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn default_max_tokens() -> u32 {
@@ -175,6 +198,14 @@ impl ModelConfig {
                 }
             }
         }
+        if self.endpoint.is_none() && self.structured != Structured::None {
+            let reason = "only an endpoint is told the schema; leave it out (answers are checked in every case)";
+            return wrong("structured", reason);
+        }
+        if self.schema_retries > MAX_SCHEMA_RETRIES {
+            let reason = format!("write 0 to {MAX_SCHEMA_RETRIES}");
+            return wrong("schema_retries", &reason);
+        }
         let longest = match (&self.endpoint, &self.policy) {
             (Some(endpoint), _) => u64::from(endpoint.max_tokens),
             (None, Some(policy)) => u64::from(policy.max_tokens),
@@ -263,23 +294,25 @@ mod tests {
             "{policy}\nprice = {{ prompt = -1.0, completion = 1.0 }}"
         ));
         assert!(price.starts_with("price"), "{price}");
+        let told = error(&format!("{policy}\nstructured = \"json-schema\""));
+        assert!(told.starts_with("structured: only an endpoint"), "{told}");
+        let often = error(&format!("{policy}\nschema_retries = 11"));
+        assert_eq!(often, "schema_retries: write 0 to 10");
         let small = error(&format!("{policy}\ntrajectory = {{ tokens = 500 }}"));
         assert!(small.starts_with("trajectory.tokens"), "{small}");
     }
 
     #[test]
-    fn keys_of_a_policy_that_are_not_used_are_not_written() {
+    fn keys_that_are_not_used_are_not_written() {
         let text = "policy = { checkpoint = \"a\" }";
         let config: ModelConfig = rlf_config::parse(text, "c.toml").unwrap();
-        let written = serde_json::to_value(config.policy).unwrap();
-        let keys: Vec<&str> = written
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(String::as_str)
-            .collect();
+        let written = serde_json::to_value(config).unwrap();
+        let keys = |table: &serde_json::Value| -> Vec<String> {
+            table.as_object().unwrap().keys().cloned().collect()
+        };
+        assert_eq!(keys(&written), ["policy", "call", "trajectory", "run"]);
         assert_eq!(
-            keys,
+            keys(&written["policy"]),
             [
                 "checkpoint",
                 "max_tokens",

@@ -1,4 +1,5 @@
-//! Language models that plugins may ask, through the gate `model`: endpoints, and whatever implements [`Source`].
+//! Language models that plugins may ask, through the gate `model`: endpoints, and whatever implements [`Source`]. A model may
+//! also play the users of a run ([`Model::ask_for`]).
 //!
 //! An answer costs money or time, and the same question can get another answer tomorrow. So every model has budgets for a call, a trajectory and
 //! a run; what is spent is in the metrics; and every answer is recorded, so that a run that is resumed gets the same
@@ -10,7 +11,8 @@
 //! |---|---|
 //! | `[models.NAME]` of a configuration | `config`: [`ModelConfig`] |
 //! | all models of a process | [`Models`] |
-//! | a question, from its budgets to its answer | `model` |
+//! | a question, from its budgets to its answer | `model`: [`Model`] |
+//! | an answer that must fit a JSON Schema | `fitting` |
 //! | what answers: an endpoint, a policy | `source`: [`Source`] |
 //! | the answers on disk | `record` |
 //!
@@ -34,11 +36,13 @@
 //! ```
 
 mod config;
+mod fitting;
 mod model;
 mod models;
 mod record;
 mod source;
 
-pub use config::{FrozenPolicyConfig, ModelConfig, ModelConfigError, RunMoment};
+pub use config::{FrozenPolicyConfig, ModelConfig, ModelConfigError, RunMoment, Structured};
+pub use model::Model;
 pub use models::{Models, ModelsError, Spending};
 pub use source::{Source, SourceError};

@@ -9,9 +9,9 @@ use rlf_endpoint::{
     Budget, ChatMessage, Completion, Ledger, Reserved, Sampling, Spent, Usage, tokens_of,
 };
 use rlf_plugins::bindings::types::Error;
-use rlf_plugins::gates::{Account, GateAnswer, LanguageModel, Nesting};
-use rlf_sandbox::{BoxFuture, Stopped};
-use serde_json::json;
+use rlf_plugins::gates::{Account, GateAnswer, ModelQuestion};
+use rlf_sandbox::Stopped;
+use serde_json::{Value, json};
 
 use crate::config::ModelConfig;
 use crate::record::{Outcome, Record};
@@ -35,10 +35,20 @@ pub(crate) struct Counts {
     pub(crate) unanswered: u64,
     /// Questions that a budget refused.
     pub(crate) over_budget: u64,
+    /// Answers that do not fit the schema of their question.
+    pub(crate) unfit: u64,
 }
 
-/// A model that plugins may ask.
-pub(crate) struct Model {
+/// The ones that are charged for a question.
+pub(crate) struct Payer<'a> {
+    /// The trajectory or the group that the question is for.
+    pub(crate) account: &'a Account,
+    /// The ledgers of the calls around the question.
+    pub(crate) calls: Vec<Ledger>,
+}
+
+/// A model that can be asked, with its budgets and its record.
+pub struct Model {
     name: String,
     config: ModelConfig,
     /// None if only recorded answers are given.
@@ -88,13 +98,22 @@ impl Model {
         &self.config
     }
 
-    fn count(&self, count: impl FnOnce(&mut Counts)) {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What answers. None if only recorded answers are given.
+    pub(crate) fn source(&self) -> Option<&dyn Source> {
+        self.source.as_deref()
+    }
+
+    pub(crate) fn count(&self, count: impl FnOnce(&mut Counts)) {
         count(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The ledger of the trajectory or the group that a call works for, and its size.
-    fn account(&self, asker: &Nesting) -> (Ledger, u64) {
-        match asker.account() {
+    /// The ledger of a trajectory or a group, and its size.
+    fn account(&self, account: &Account) -> (Ledger, u64) {
+        match account {
             Account::Group { size, ledgers } => (ledgers.of(&self.name), *size),
             Account::Trajectory(name) => {
                 let trajectories = self.trajectories.lock();
@@ -106,10 +125,10 @@ impl Model {
 
     /// All ledgers that a question counts in: of the call and the calls around it, of the trajectory, of the run. Each with
     /// its budget.
-    fn ledgers(&self, asker: &Nesting) -> Vec<(Ledger, &'static str, Budget)> {
+    fn ledgers(&self, payer: &Payer<'_>) -> Vec<(Ledger, &'static str, Budget)> {
         let [call, trajectory, run] = self.config.budgets();
-        let (account, size) = self.account(asker);
-        let calls = asker.ledgers(&self.name).into_iter();
+        let (account, size) = self.account(payer.account);
+        let calls = payer.calls.iter().cloned();
         let call = times(call, size);
         let calls = calls.map(|ledger| (ledger, "call", call));
         let others = [
@@ -123,10 +142,10 @@ impl Model {
     fn reserve(
         &self,
         tokens: u64,
-        asker: &Nesting,
+        payer: &Payer<'_>,
     ) -> Result<Vec<Reserved>, (&'static str, String)> {
         let mut reserved = Vec::new();
-        for (ledger, scope, budget) in self.ledgers(asker) {
+        for (ledger, scope, budget) in self.ledgers(payer) {
             let one = ledger.reserve(&budget, tokens).map_err(|error| {
                 self.count(|counts| counts.over_budget += 1);
                 let name = &self.name;
@@ -139,13 +158,34 @@ impl Model {
         Ok(reserved)
     }
 
-    async fn answer(
+    /// Answers a question that no plugin asks, and charges it to this trajectory. It counts as one call.
+    pub async fn ask_for(
         &self,
+        trajectory: &str,
         messages: &[ChatMessage],
         sampling: Sampling,
-        asker: &Nesting,
     ) -> GateAnswer<Completion> {
-        let question = (messages, sampling);
+        let question = ModelQuestion {
+            messages,
+            sampling,
+            schema: None,
+        };
+        let payer = Payer {
+            account: &Account::Trajectory(trajectory.to_owned()),
+            calls: vec![Ledger::default()],
+        };
+        self.answer(question, &payer).await
+    }
+
+    /// Answers a question once. The answer may not fit the question's schema.
+    pub(crate) async fn answer(
+        &self,
+        question: ModelQuestion<'_>,
+        payer: &Payer<'_>,
+    ) -> GateAnswer<Completion> {
+        let ModelQuestion {
+            messages, sampling, ..
+        } = question;
         let version = self.source.as_ref().and_then(|source| source.version());
         let identity = identity(question, version.as_deref());
         // A refusal may be mended meanwhile, so only a replay repeats it.
@@ -156,13 +196,13 @@ impl Model {
             self.count(|counts| counts.recorded += 1);
             if let Outcome::Answered { usage, seconds, .. } = &outcome {
                 let spent = spent(*usage, *seconds);
-                for (ledger, _, _) in self.ledgers(asker) {
+                for (ledger, _, _) in self.ledgers(payer) {
                     ledger.add(&spent);
                 }
             }
             return Ok(given(outcome));
         }
-        let Some(source) = &self.source else {
+        let Some(source) = self.source() else {
             self.count(|counts| counts.unanswered += 1);
             return Err(Stopped::unavailable(self.without_record()));
         };
@@ -180,9 +220,13 @@ impl Model {
         };
         let prompt = prompt_tokens(messages);
         let most = prompt + longest;
-        let outcome = match self.reserve(most, asker) {
+        let outcome = match self.reserve(most, payer) {
             Ok(reserved) => {
-                let asked = self.ask(&**source, messages, sampling, (most, reserved));
+                let limited = ModelQuestion {
+                    sampling,
+                    ..question
+                };
+                let asked = self.ask(source, limited, (most, reserved));
                 asked.await?
             }
             // What others spent must not decide what a trajectory gets.
@@ -216,7 +260,7 @@ impl Model {
         &self,
         identity: &str,
         outcome: Outcome,
-        question: (&[ChatMessage], Sampling),
+        question: ModelQuestion<'_>,
     ) -> Result<Outcome, Stopped> {
         let Some(record) = &self.record else {
             return Ok(outcome);
@@ -231,17 +275,16 @@ impl Model {
     async fn ask(
         &self,
         source: &dyn Source,
-        messages: &[ChatMessage],
-        sampling: Sampling,
+        question: ModelQuestion<'_>,
         (most, mut reserved): (u64, Vec<Reserved>),
     ) -> Result<Outcome, Stopped> {
         let asked = Instant::now();
-        let prompt_tokens = prompt_tokens(messages);
+        let prompt_tokens = prompt_tokens(question.messages);
         // A question counts, even if there is no answer or nobody waits for it.
         for one in &mut reserved {
             one.sent(prompt_tokens);
         }
-        let answer = match source.answer(messages, sampling).await {
+        let answer = match source.answer(question).await {
             Ok(answer) => answer,
             Err(SourceError::Question(what)) => return Ok(Outcome::Refused(what)),
             Err(SourceError::Unavailable(what)) => {
@@ -328,34 +371,13 @@ fn is_likely(usage: Usage, reserved: u64) -> bool {
 
 /// The hash of a question to a version of the model. The settings of the model are not part of it, because a replay does
 /// not have them.
-fn identity((messages, sampling): (&[ChatMessage], Sampling), version: Option<&str>) -> String {
-    let all = match version {
-        None => json!([messages, sampling]),
-        Some(version) => json!([messages, sampling, version]),
-    };
-    let all = all.to_string();
+fn identity(question: ModelQuestion<'_>, version: Option<&str>) -> String {
+    let mut all = vec![json!(question.messages), json!(question.sampling)];
+    all.extend(version.map(Value::from));
+    // The schema is an object and the version a text, so neither can pass for the other.
+    all.extend(question.schema.map(|schema| schema.value().clone()));
+    let all = Value::Array(all).to_string();
     blake3::hash(all.as_bytes()).to_hex()[..32].to_owned()
-}
-
-impl LanguageModel for Model {
-    fn max_tokens(&self) -> u32 {
-        self.source.as_ref().map_or(0, |source| source.max_tokens())
-    }
-
-    fn context_tokens(&self) -> u32 {
-        self.source
-            .as_ref()
-            .map_or(0, |source| source.context_tokens())
-    }
-
-    fn ask<'a>(
-        &'a self,
-        messages: &'a [ChatMessage],
-        sampling: Sampling,
-        asker: &'a Nesting,
-    ) -> BoxFuture<'a, GateAnswer<Completion>> {
-        Box::pin(self.answer(messages, sampling, asker))
-    }
 }
 
 fn spent(usage: Usage, seconds: f64) -> Spent {

@@ -12,7 +12,7 @@ use rlf_plugins::manifest::is_valid_name;
 use crate::config::{FrozenPolicyConfig, ModelConfig, ModelConfigError};
 use crate::model::{Counts, Model};
 use crate::record::Record;
-use crate::source::Source;
+use crate::source::{EndpointSource, Source};
 
 /// The models that plugins may ask, by name.
 #[derive(Debug, Clone, Default)]
@@ -70,7 +70,8 @@ impl Models {
                 Some(endpoint) => {
                     let opened = Endpoint::open(endpoint.clone());
                     let opened = opened.map_err(|error| wrong(of_endpoint(&error)))?;
-                    Some(Arc::new(opened) as Arc<dyn Source>)
+                    let source = EndpointSource::new(opened, config.structured);
+                    Some(Arc::new(source) as Arc<dyn Source>)
                 }
                 None => match &config.policy {
                     Some(config) => Some(policy(name, config)?),
@@ -82,6 +83,11 @@ impl Models {
             models.insert(name.clone(), Arc::new(model));
         }
         Ok(Self(models))
+    }
+
+    /// The model with this name.
+    pub fn get(&self, name: &str) -> Option<Arc<Model>> {
+        self.0.get(name).cloned()
     }
 
     /// The models as plugins ask them.
@@ -117,6 +123,11 @@ impl Models {
             add("answer_s", spent.seconds);
             if let Some(price) = model.config().price {
                 add("cost", price.cost(spent.prompt_tokens, spent.answer_tokens));
+            }
+            // Records of earlier versions lack this metric, so it is left out where there is nothing to say.
+            let unfit = counts.unfit - counts_before.unfit;
+            if unfit > 0 {
+                add("unfit", unfit as f64);
             }
             for (what, now, then) in [
                 ("recorded", counts.recorded, counts_before.recorded),

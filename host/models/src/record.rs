@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rlf_endpoint::{ChatMessage, Sampling, Usage};
+use rlf_plugins::gates::{AnswerSchema, ModelQuestion};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The end of a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +46,8 @@ struct Line<'a> {
     outcome: &'a Outcome,
     sampling: Sampling,
     messages: &'a [ChatMessage],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<&'a Value>,
 }
 
 /// A line, without the question, which is for people who read the file.
@@ -176,7 +180,7 @@ impl Record {
         &self,
         identity: &str,
         outcome: Outcome,
-        (messages, sampling): (&[ChatMessage], Sampling),
+        question: ModelQuestion<'_>,
     ) -> io::Result<Outcome> {
         if self.is_read_only {
             return Ok(outcome);
@@ -184,8 +188,9 @@ impl Record {
         let mut line = serde_json::to_vec(&Line {
             identity,
             outcome: &outcome,
-            sampling,
-            messages,
+            sampling: question.sampling,
+            messages: question.messages,
+            schema: question.schema.map(AnswerSchema::value),
         })?;
         line.push(b'\n');
         let mut inner = self.lock();
@@ -232,7 +237,11 @@ mod tests {
     }
 
     fn put(record: &Record, identity: &str, outcome: Outcome) -> Outcome {
-        let question = (&[ChatMessage::user("?")][..], Sampling::default());
+        let question = ModelQuestion {
+            messages: &[ChatMessage::user("?")],
+            sampling: Sampling::default(),
+            schema: None,
+        };
         record.put(identity, outcome, question).unwrap()
     }
 

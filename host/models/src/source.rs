@@ -1,7 +1,10 @@
 //! The trait of what answers questions, and its implementation for endpoints.
 
-use rlf_endpoint::{ChatMessage, Completion, Endpoint, EndpointError, Sampling};
+use rlf_endpoint::{Completion, Endpoint, EndpointError, ResponseFormat};
+use rlf_plugins::gates::ModelQuestion;
 use rlf_sandbox::BoxFuture;
+
+use crate::config::Structured;
 
 /// A language model behind its questions: an endpoint, or a policy in this process.
 pub trait Source: Send + Sync {
@@ -17,11 +20,10 @@ pub trait Source: Send + Sync {
         None
     }
 
-    /// Answers the messages.
+    /// Answers the question. An answer need not fit the question's schema: whoever asked checks that.
     fn answer<'a>(
         &'a self,
-        messages: &'a [ChatMessage],
-        sampling: Sampling,
+        question: ModelQuestion<'a>,
     ) -> BoxFuture<'a, Result<Completion, SourceError>>;
 }
 
@@ -36,9 +38,43 @@ pub enum SourceError {
     Unavailable(String),
 }
 
-impl Source for Endpoint {
+/// An endpoint, and how it is told the schemas of answers.
+pub(crate) struct EndpointSource {
+    endpoint: Endpoint,
+    structured: Structured,
+}
+
+impl EndpointSource {
+    pub(crate) fn new(endpoint: Endpoint, structured: Structured) -> Self {
+        Self {
+            endpoint,
+            structured,
+        }
+    }
+
+    async fn complete(&self, question: ModelQuestion<'_>) -> Result<Completion, EndpointError> {
+        let ModelQuestion {
+            messages,
+            sampling,
+            schema,
+        } = question;
+        let format = schema.and_then(|schema| match self.structured {
+            Structured::None => None,
+            Structured::JsonObject => Some(ResponseFormat::JsonObject),
+            Structured::JsonSchema => Some(ResponseFormat::JsonSchema(schema.value())),
+        });
+        if let Some(format) = format {
+            let asked = self.endpoint.complete_in_form(messages, format, sampling);
+            asked.await
+        } else {
+            self.endpoint.complete_with(messages, sampling).await
+        }
+    }
+}
+
+impl Source for EndpointSource {
     fn max_tokens(&self) -> u32 {
-        self.config().max_tokens
+        self.endpoint.config().max_tokens
     }
 
     fn context_tokens(&self) -> u32 {
@@ -47,11 +83,10 @@ impl Source for Endpoint {
 
     fn answer<'a>(
         &'a self,
-        messages: &'a [ChatMessage],
-        sampling: Sampling,
+        question: ModelQuestion<'a>,
     ) -> BoxFuture<'a, Result<Completion, SourceError>> {
         Box::pin(async move {
-            let answer = self.complete_with(messages, sampling).await;
+            let answer = self.complete(question).await;
             answer.map_err(|error| {
                 match error {
                     // A content filter, or more tokens than the model takes. The server's words are for the log only.

@@ -1,5 +1,6 @@
 //! The gates of this host: ways out of the sandbox that an operator can open to a plugin.
 
+mod answer_schema;
 mod execute;
 mod http;
 mod json;
@@ -15,9 +16,10 @@ use rlf_sandbox::OpenGate;
 use crate::grants::PluginGrants;
 use crate::manifest::GateName;
 
+pub use self::answer_schema::{AnswerSchema, Misfit};
 pub use self::nesting::{
-    Account, ChatAnswer, GateAnswer, LanguageModel, LanguageModels, NestedCalls, Nesting,
-    ProgramRunner,
+    Account, ChatAnswer, GateAnswer, LanguageModel, LanguageModels, ModelQuestion, NestedCalls,
+    Nesting, ProgramRunner,
 };
 
 /// Every gate, leading nowhere. The process that prepares components uses them, because no gate opens there.

@@ -1,4 +1,4 @@
-//! The JSON Schema of a tool's arguments. A stranger wrote it, so it is bounded before it is compiled.
+//! The JSON Schema of a tool's arguments, or of a model's answer. A stranger wrote it, so it is bounded before it is compiled.
 //!
 //! A schema is refused if it is too large or too deep, refers outside itself or to itself, or unfolds into too many
 //! checks. So are expressions that need backtracking or much memory. The cost of any other schema is a known number of
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn arguments_are_an_object() {
-        let said =
-            "the schema's root must have \"type\": \"object\", because arguments are an object";
+        let said = "the schema's root must have \"type\": \"object\", because arguments and answers are \
+                    objects";
         assert_eq!(refusal(json!({"type": "array"})), said);
         assert_eq!(refusal(json!({})), said);
         assert_eq!(refusal(json!(true)), said);

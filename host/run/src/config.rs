@@ -123,7 +123,7 @@ pub struct RunConfig {
     /// The operator's grants and limits for each plugin, by alias.
     #[serde(default)]
     pub plugins: BTreeMap<String, PluginGrants>,
-    /// The language models that plugins may ask through the gate `model`, by name.
+    /// The language models that plugins may ask through the gate `model`, and that `[user]` may name, by name.
     #[serde(default)]
     pub models: BTreeMap<String, rlf_models::ModelConfig>,
     /// MCP servers whose tools the policy may call, by name.
@@ -294,12 +294,14 @@ impl RunConfig {
         Ok(config)
     }
 
-    /// The models that a plugin may ask. A run opens no others.
-    pub(crate) fn granted_models(&self) -> BTreeMap<String, rlf_models::ModelConfig> {
+    /// The models that a plugin may ask, and the one that plays users. A run opens no others.
+    pub(crate) fn asked_models(&self) -> BTreeMap<String, rlf_models::ModelConfig> {
         let granted = self.plugins.values().flat_map(|grants| &grants.models);
-        let granted: BTreeSet<&String> = granted.collect();
+        let granted = granted.map(String::as_str);
+        let user = self.user.as_ref().and_then(UserConfig::named_model);
+        let asked: BTreeSet<&str> = granted.chain(user).collect();
         let mut models = self.models.clone();
-        models.retain(|name, _| granted.contains(name));
+        models.retain(|name, _| asked.contains(name.as_str()));
         models
     }
 

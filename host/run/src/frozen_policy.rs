@@ -16,8 +16,9 @@ use rlf_dialogue::task::Task;
 use rlf_dialogue::template::ChatTemplate;
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_dialogue::{DialogueConfig, DialogueError};
-use rlf_endpoint::{ChatMessage, ChatRole, Completion, Sampling, Usage};
+use rlf_endpoint::{ChatMessage, ChatRole, Completion, Usage};
 use rlf_models::{FrozenPolicyConfig, Source, SourceError};
+use rlf_plugins::gates::ModelQuestion;
 use rlf_policy::{DrawKey, GenerationConfig, Model, Purpose, Sampler, SamplingParams};
 use rlf_rollout::generate::{GenerateRequest, Generator as _, SequenceId};
 use rlf_rollout::policy_generator::{PolicyGenerator, PolicyGeneratorConfig};
@@ -96,11 +97,11 @@ impl FrozenPolicy {
         })
     }
 
-    async fn complete(
-        &self,
-        messages: &[ChatMessage],
-        sampling: Sampling,
-    ) -> Result<Completion, SourceError> {
+    /// Answers a question. The answer is not constrained to the question's schema.
+    async fn complete(&self, question: ModelQuestion<'_>) -> Result<Completion, SourceError> {
+        let ModelQuestion {
+            messages, sampling, ..
+        } = question;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let task = Task {
             id: number.to_string(),
@@ -216,10 +217,9 @@ impl Source for FrozenPolicy {
 
     fn answer<'a>(
         &'a self,
-        messages: &'a [ChatMessage],
-        sampling: Sampling,
+        question: ModelQuestion<'a>,
     ) -> BoxFuture<'a, Result<Completion, SourceError>> {
-        Box::pin(self.complete(messages, sampling))
+        Box::pin(self.complete(question))
     }
 }
 

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use candle_core::Device;
-use rlf_endpoint::{ChatMessage, Completion, Sampling};
+use rlf_endpoint::Completion;
 use rlf_models::{FrozenPolicyConfig, ModelConfig, RunMoment, Source, SourceError};
+use rlf_plugins::gates::ModelQuestion;
 use rlf_policy::Model;
 use rlf_sandbox::BoxFuture;
 use rlf_train::phase::Phase;
@@ -266,15 +267,14 @@ impl Source for OwnModel {
 
     fn answer<'a>(
         &'a self,
-        messages: &'a [ChatMessage],
-        sampling: Sampling,
+        question: ModelQuestion<'a>,
     ) -> BoxFuture<'a, Result<Completion, SourceError>> {
         Box::pin(async move {
             let Some((_, policy)) = self.current() else {
                 let what = "it has no weights, because no run is trained here".to_owned();
                 return Err(SourceError::Unavailable(what));
             };
-            policy.answer(messages, sampling).await
+            policy.answer(question).await
         })
     }
 }

@@ -61,7 +61,7 @@ pub struct RunParts {
     pub registry: Registry,
     /// Invokes tool calls.
     pub tools: ToolManager,
-    /// Models that plugins may ask.
+    /// Models that plugins may ask, and the one that plays users.
     pub models: Models,
     /// The models among these that have weights of the run.
     pub(crate) own_weights: OwnWeights,
@@ -208,7 +208,7 @@ impl RunParts {
         let registry = plugins.load(&bindings(&config, run), &sandbox, reporter);
         let staleness = config.rl.as_ref().map_or(0, |rl| rl.staleness);
         let (models, own_weights) =
-            open_models_of_run(&config.granted_models(), config.workers(), run, staleness)?;
+            open_models_of_run(&config.asked_models(), config.workers(), run, staleness)?;
         let servers = Servers::connect(&config.mcp, &|warning| reporter.warn(warning))
             .map_err(|error| of_mcp(&error))?;
         let mut outside = Outside {
@@ -239,6 +239,7 @@ impl RunParts {
             Environments::with_servers(&registry, &sandbox, &config.environments, servers);
         let user = user::open(
             config.user.as_ref(),
+            &models,
             config.seed,
             tasks.all_tasks().iter().map(|task| &**task),
         )?;

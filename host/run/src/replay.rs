@@ -271,8 +271,10 @@ impl Replay {
                 "{count} questions to the model `{model}` have no recorded answer and were asked anew"
             ));
         }
-        if parts.episode_context().user.is_some() {
-            let why = "a model plays users ([user]), and its answers are not recorded";
+        let user = parts.config.user.as_ref();
+        let is_recorded = user.is_some_and(|user| user.named_model().is_some());
+        if parts.episode_context().user.is_some() && !is_recorded {
+            let why = "a model plays users ([user] with `url`), and its answers are not recorded";
             reasons.push(why.to_owned());
         }
         for (name, _) in parts.environments.servers() {

@@ -1,4 +1,5 @@
-//! `[user]` of a configuration: a language model behind an endpoint plays the users of tasks that have one.
+//! `[user]` of a configuration: a language model plays the users of tasks that have one. It is behind an endpoint of its own,
+//! or one of `[models]`.
 
 mod config;
 
@@ -6,11 +7,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rlf_dialogue::task::Task;
-use rlf_endpoint::{ChatMessage, Completion, Endpoint};
+use rlf_endpoint::{ChatMessage, Completion, Endpoint, Sampling};
+use rlf_models::{Model, Models};
+use rlf_plugins::convert::error_text;
 use rlf_plugins::seed;
 use rlf_rollout::user::{Persona, Speaker, User, UserError, UserTurn, Utterance, check};
 
-use self::config::wrong_endpoint;
+use self::config::{no_model, wrong_endpoint};
 use crate::error::ConfigurationError;
 
 pub use self::config::UserConfig;
@@ -25,6 +28,7 @@ const NO_WORDS: &str = "(no words)";
 /// error if a task has a user and no model is configured.
 pub(crate) fn open<'a>(
     config: Option<&UserConfig>,
+    models: &Models,
     seed: u64,
     tasks: impl IntoIterator<Item = &'a Task>,
 ) -> Result<Option<Arc<dyn User>>, ConfigurationError> {
@@ -34,17 +38,73 @@ pub(crate) fn open<'a>(
         .filter(|t| rlf_rollout::user::is_played_by_model(t))
     {
         if let (None, Some(config)) = (&user, config) {
-            user = Some(Arc::new(ModelUser::open(config, seed)?));
+            user = Some(Arc::new(ModelUser::open(config, models, seed)?));
         }
         check(task, user.as_ref()).map_err(ConfigurationError::table("tasks"))?;
     }
     Ok(user)
 }
 
+/// The model that plays users, and the way to it.
+#[derive(Debug)]
+enum Player {
+    /// Behind the users' own endpoint. Its answers have no budgets and are not recorded.
+    Endpoint(Endpoint),
+    /// The model of `[models]` with this name.
+    Named(String, Arc<Model>),
+}
+
+impl Player {
+    /// The name of the model, for results.
+    fn name(&self) -> &str {
+        match self {
+            Self::Endpoint(endpoint) => endpoint.model(),
+            Self::Named(name, _) => name,
+        }
+    }
+
+    /// The model's reply to a user's messages, for a trajectory.
+    async fn reply(
+        &self,
+        trajectory: &str,
+        messages: &[ChatMessage],
+        seed: u64,
+    ) -> Result<Completion, UserError> {
+        match self {
+            Self::Endpoint(endpoint) => {
+                let answer = endpoint.complete(messages, Some(seed)).await;
+                answer.map_err(|error| UserError(error.to_string()))
+            }
+            Self::Named(_, model) => {
+                let sampling = Sampling {
+                    seed: Some(seed),
+                    ..Sampling::default()
+                };
+                match model.ask_for(trajectory, messages, sampling).await {
+                    Ok(answer) => answer.map_err(|error| UserError(error_text(&error))),
+                    Err(stopped) => Err(UserError(stopped.reason)),
+                }
+            }
+        }
+    }
+
+    /// The mend for a reply that was cut short before it said anything.
+    fn how_to_say_more(&self) -> String {
+        match self {
+            Self::Endpoint(_) => {
+                "raise user.max_tokens, or have it think less by user.extra".to_owned()
+            }
+            Self::Named(name, _) => {
+                format!("raise `max_tokens` in [models.{name}], or have it think less")
+            }
+        }
+    }
+}
+
 /// A model that plays users.
 #[derive(Debug)]
 struct ModelUser {
-    endpoint: Endpoint,
+    player: Player,
     /// The instructions with the stop word filled in, but without a task's instruction.
     prompt: String,
     stop: String,
@@ -53,12 +113,18 @@ struct ModelUser {
 }
 
 impl ModelUser {
-    fn open(config: &UserConfig, seed: u64) -> Result<Self, ConfigurationError> {
+    fn open(config: &UserConfig, models: &Models, seed: u64) -> Result<Self, ConfigurationError> {
         config.check()?;
+        let player = if let Some(name) = config.named_model() {
+            let model = models.get(name).ok_or_else(|| no_model(name, []))?;
+            Player::Named(name.to_owned(), model)
+        } else {
+            let endpoint = Endpoint::open(config.endpoint.clone());
+            Player::Endpoint(endpoint.map_err(|error| wrong_endpoint(&error))?)
+        };
         Ok(Self {
             prompt: config.prompt()?.replace("{stop}", &config.stop),
-            endpoint: Endpoint::open(config.endpoint.clone())
-                .map_err(|error| wrong_endpoint(&error))?,
+            player,
             stop: config.stop.clone(),
             max_turns: config.max_turns as usize,
             seed,
@@ -101,8 +167,8 @@ impl ModelUser {
         }
         if text.is_empty() {
             return Err(UserError(if answer.cut_short {
-                "it came to max_tokens before it said anything; raise user.max_tokens, or have it think less by user.extra"
-                    .to_owned()
+                let mend = self.player.how_to_say_more();
+                format!("it came to max_tokens before it said anything; {mend}")
             } else {
                 "its answer has no text".to_owned()
             }));
@@ -123,7 +189,7 @@ fn spoken(text: &str) -> &str {
 #[async_trait]
 impl User for ModelUser {
     fn model(&self) -> &str {
-        self.endpoint.model()
+        self.player.name()
     }
 
     async fn reply(&self, persona: &Persona, said: &[Utterance]) -> Result<UserTurn, UserError> {
@@ -137,14 +203,17 @@ impl User for ModelUser {
         let place = [persona.trajectory.as_str(), &said.len().to_string()];
         let seed = seed::derive(self.seed, "user", &place);
         let messages = self.messages(persona, said);
-        let answer = self.endpoint.complete(&messages, Some(seed)).await;
-        self.turn(&answer.map_err(|error| UserError(error.to_string()))?)
+        let answer = self.player.reply(&persona.trajectory, &messages, seed);
+        self.turn(&answer.await?)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use rlf_endpoint::ChatRole;
+    use rlf_models::{ModelConfig, ModelsError};
     use serde_json::{Map, Value, json};
 
     use super::*;
@@ -154,7 +223,7 @@ mod tests {
     }
 
     fn user(config: &UserConfig) -> ModelUser {
-        ModelUser::open(config, 1).unwrap()
+        ModelUser::open(config, &Models::default(), 1).unwrap()
     }
 
     fn persona() -> Persona {
@@ -243,6 +312,32 @@ mod tests {
         assert!(turn.unwrap_err().0.contains("gave no answer"));
     }
 
+    #[tokio::test]
+    async fn a_model_of_the_configuration_plays_within_its_budgets() {
+        let text = "[npc]\nendpoint = { url = \"http://127.0.0.1:1/v1\", model = \"m\", retries = 0 }\n\
+                    trajectory = { questions = 1 }\n";
+        let configs: BTreeMap<String, ModelConfig> = rlf_config::parse(text, "t").unwrap();
+        let models = Models::open::<ModelsError>(&configs, None, |_, _| unreachable!());
+        let config: UserConfig = rlf_config::parse("model = \"npc\"", "t").unwrap();
+        let user = ModelUser::open(&config, &models.unwrap(), 1).unwrap();
+        assert_eq!(user.model(), "npc");
+        let reply = user.reply(&persona(), &[]).await.unwrap_err().0;
+        assert!(
+            reply.starts_with("model `npc`: the endpoint 127.0.0.1"),
+            "{reply}"
+        );
+        let reply = user.reply(&persona(), &[]).await.unwrap_err().0;
+        let spent = "the budget of a trajectory is spent (models.npc.trajectory): 1 questions";
+        assert!(reply.contains(spent), "{reply}");
+        let error = user.turn(&answer("<think>Hm", true)).unwrap_err();
+        assert!(error.0.contains("in [models.npc]"), "{error}");
+        let missing = ModelUser::open(&config, &Models::default(), 1).unwrap_err();
+        assert!(
+            missing.to_string().contains("no table [models.npc]"),
+            "{missing}"
+        );
+    }
+
     #[test]
     fn a_wrong_setting_is_named_by_its_key() {
         let mut wrong = config();
@@ -263,7 +358,8 @@ mod tests {
         std::fs::write(file.path(), "Play someone.").unwrap();
         let mut wrong = config();
         wrong.prompt = Some(file.path().to_owned());
-        let wrong = ModelUser::open(&wrong, 1).unwrap_err().to_string();
+        let wrong = ModelUser::open(&wrong, &Models::default(), 1);
+        let wrong = wrong.unwrap_err().to_string();
         assert!(wrong.contains("has no {instruction}"), "{wrong}");
     }
 
@@ -281,13 +377,14 @@ mod tests {
             setup: json!({"user": "solo"}),
             extra: Map::new(),
         };
-        assert!(open(Some(&keyed), 1, [&task]).unwrap().is_none());
+        let models = Models::default();
+        assert!(open(Some(&keyed), &models, 1, [&task]).unwrap().is_none());
         task.setup = json!({"user": "model", "instruction": "You want tea."});
-        let error = open(Some(&keyed), 1, [&task]).unwrap_err().to_string();
-        assert!(error.contains("user.key_env"), "{error}");
-        let opened = open(Some(&config()), 1, [&task]).unwrap();
+        let error = open(Some(&keyed), &models, 1, [&task]).unwrap_err();
+        assert!(error.to_string().contains("user.key_env"), "{error}");
+        let opened = open(Some(&config()), &models, 1, [&task]).unwrap();
         assert_eq!(opened.unwrap().model(), "m");
-        let error = open(None, 1, [&task]).unwrap_err().to_string();
+        let error = open(None, &models, 1, [&task]).unwrap_err().to_string();
         assert!(error.contains("add a table [user]"), "{error}");
     }
 }

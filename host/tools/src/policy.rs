@@ -1,9 +1,9 @@
 //! The policy as a model that plugins are granted. It answers only the plugin that leads a trajectory. There, `rlf-agents`
 //! puts another model in the place of this one.
 
-use rlf_endpoint::{ChatMessage, Completion, Sampling};
+use rlf_endpoint::{Completion, Sampling};
 use rlf_plugins::bindings::types::Error;
-use rlf_plugins::gates::{ChatAnswer, GateAnswer, LanguageModel, Nesting};
+use rlf_plugins::gates::{ChatAnswer, GateAnswer, LanguageModel, ModelQuestion, Nesting};
 use rlf_sandbox::BoxFuture;
 
 /// Name of the policy among the models of a plugin that leads trajectories.
@@ -31,8 +31,7 @@ impl LanguageModel for NoPolicy {
 
     fn ask<'a>(
         &'a self,
-        _messages: &'a [ChatMessage],
-        _sampling: Sampling,
+        _question: ModelQuestion<'a>,
         _asker: &'a Nesting,
     ) -> BoxFuture<'a, GateAnswer<Completion>> {
         Box::pin(async { Ok(Err(refusal())) })

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use rlf_plugin::serde_json::{Map, Value};
+use rlf_plugin::serde_json::{Map, Value, json};
 
 /// The key of the result that lists fields whose values are not in the text. No field can have this name.
 pub(crate) const NOT_FOUND: &str = "not_found_in_text";
@@ -53,6 +53,26 @@ impl<'a> Fields<'a> {
     /// The names, in the caller's order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> {
         self.0.keys().map(String::as_str)
+    }
+
+    /// The JSON Schema of the model's reply: a value for each field, and nothing else.
+    pub(crate) fn schema(&self) -> Value {
+        let plain = ["string", "number", "boolean"];
+        let value = json!({
+            "type": ["string", "number", "boolean", "null", "array"],
+            "items": { "type": plain },
+        });
+        let properties: Map<String, Value> = self
+            .names()
+            .map(|name| (name.to_owned(), value.clone()))
+            .collect();
+        let names: Vec<&str> = self.names().collect();
+        json!({
+            "type": "object",
+            "properties": properties,
+            "required": names,
+            "additionalProperties": false,
+        })
     }
 
     /// The JSON object from names to descriptions.

@@ -2,13 +2,16 @@
 
 use rlf_plugin::model::{self, Answer, Question};
 use rlf_plugin::serde_json::{Map, Value};
-use rlf_plugin::{IntoObservation as _, Observation};
+use rlf_plugin::{Error, IntoObservation as _, Observation};
 use with_model::{DATA_RULE, delimited, follow_up, unanswered};
 
 use crate::config::Config;
 use crate::fields::{Fields, NOT_FOUND};
 use crate::values;
 use crate::verbatim::FoldedText;
+
+/// Stands for a reply that the host refused because of its form.
+const REFUSED: &str = "(a reply of another form)";
 
 /// Values for all fields.
 struct Found {
@@ -29,8 +32,15 @@ pub(crate) fn find(
         values::read(answer, fields).map(|values| Found::compare(values, folded.as_ref()))
     };
     let question = first_question(text, fields, seed, config);
-    let first = model::ask_one(question.clone()).map_err(|error| unanswered(&error))?;
-    let (before, wrong) = match read(&first) {
+    let (first, found) = match model::ask_one(question.clone()) {
+        Ok(answer) => {
+            let found = read(&answer);
+            (answer, found)
+        }
+        Err(Error::Unavailable(misfit)) => (Answer::text(REFUSED), Err(misfit)),
+        Err(error) => return Err(unanswered(&error)),
+    };
+    let (before, wrong) = match found {
         Ok(found) if found.made_up.is_empty() => return Ok(found.into_observation(1)),
         Ok(found) => {
             let names = found.made_up.join(", ");
@@ -76,6 +86,7 @@ fn first_question(text: &str, fields: &Fields, seed: u64, config: &Config) -> Qu
         .system(system.trim_end())
         .model(&config.model)
         .max_tokens(config.max_tokens)
+        .schema(&fields.schema())
 }
 
 impl Found {

@@ -130,6 +130,45 @@ fn a_reply_of_another_form_is_asked_for_once_more_with_what_was_wrong() {
 }
 
 #[test]
+fn a_question_has_the_schema_of_its_reply() {
+    configured(json!({}));
+    let asked = scripted::model([Ok(r#"{"place": null, "year": null}"#)]);
+    found(LETTER, json!({ "place": "where", "year": "when" }));
+    let value = json!({
+        "type": ["string", "number", "boolean", "null", "array"],
+        "items": { "type": ["string", "number", "boolean"] },
+    });
+    let schema = json!({
+        "type": "object",
+        "properties": { "place": value, "year": value },
+        "required": ["place", "year"],
+        "additionalProperties": false,
+    });
+    let extra = [("schema".to_owned(), schema.to_string())];
+    assert_eq!(asked.questions()[0].extra, extra);
+}
+
+#[test]
+fn a_reply_that_the_host_refused_is_asked_for_once_more() {
+    configured(json!({}));
+    let misfit = || Err(Error::Unavailable("`place` is missing".to_owned()));
+    let asked = scripted::model([misfit(), Ok(r#"{"place": "New York"}"#)]);
+    let fields = json!({ "place": "where" });
+    let expected = json!({ "place": "New York" });
+    assert_eq!(found(LETTER, fields.clone()), (expected, 2.0));
+    let again = &asked.questions()[1].messages;
+    assert_eq!(again[2].text, "(a reply of another form)");
+    assert!(again[3].text.contains("`place` is missing"), "{again:?}");
+
+    scripted::model([misfit(), misfit()]);
+    let why = failure(LETTER, fields);
+    assert_eq!(
+        why,
+        "the language model gave no usable reply: `place` is missing"
+    );
+}
+
+#[test]
 fn a_second_reply_of_another_form_is_a_failure() {
     configured(json!({}));
     let asked = scripted::model([

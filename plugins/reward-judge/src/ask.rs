@@ -14,6 +14,10 @@ const TOGETHER: usize = 4 << 20;
 /// Number of characters of an unusable answer in an error.
 const EXCERPT: usize = 200;
 
+/// The reason that the judge is told if the host found that its answer does not fit the schema. The host's own words may quote
+/// the answer.
+const MISFIT: &str = "it does not have the form of the system message";
+
 /// The judge's reply to one inquiry, and what it took.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked<R> {
@@ -91,8 +95,8 @@ struct State<R> {
 struct Unusable {
     /// The reason, without words of the answer.
     why: String,
-    /// The beginning of the answer, for the operator.
-    excerpt: String,
+    /// The beginning of the answer or the words of the host, for the operator.
+    detail: String,
 }
 
 impl<R> State<R> {
@@ -113,6 +117,12 @@ impl<R> State<R> {
     ) {
         let answer = match answer {
             Ok(answer) => answer,
+            Err(Error::Unavailable(detail)) => {
+                self.questions += 1;
+                let why = MISFIT.to_owned();
+                self.unusable = Some(Unusable { why, detail });
+                return;
+            }
             Err(error) => {
                 let why = error_message(&error);
                 self.settled = Some(Err(format!("the judge could not be asked: {why}")));
@@ -135,8 +145,9 @@ impl<R> State<R> {
         match read {
             Ok(reply) => self.settled = Some(Ok(reply)),
             Err(why) => {
-                let excerpt = answer.text.chars().take(EXCERPT).collect();
-                self.unusable = Some(Unusable { why, excerpt });
+                let excerpt: String = answer.text.chars().take(EXCERPT).collect();
+                let detail = format!("the last answer begins {excerpt:?}");
+                self.unusable = Some(Unusable { why, detail });
             }
         }
     }
@@ -145,8 +156,8 @@ impl<R> State<R> {
         let reply = self.settled.unwrap_or_else(|| {
             let last = self
                 .unusable
-                .map_or(String::new(), |Unusable { why, excerpt }| {
-                    format!(": {why}. The last answer begins {excerpt:?}")
+                .map_or(String::new(), |Unusable { why, detail }| {
+                    format!(": {why} ({detail})")
                 });
             let attempts = config.retries + 1;
             Err(format!(

@@ -4,7 +4,7 @@ use rlf_plugin::model::Question;
 
 use crate::config::Config;
 use crate::nonce;
-use crate::reply::Form;
+use crate::reply::{self, Form};
 use crate::shown::{self, Part};
 
 /// A named text between delimiters.
@@ -60,7 +60,8 @@ impl<F: Form> Inquiry<F> {
         let mut question = Question::new(self.material(complaint))
             .system(self.rules(config))
             .model(config.model.as_str())
-            .max_tokens(config.max_tokens);
+            .max_tokens(config.max_tokens)
+            .schema(&reply::schema(&self.form, &self.nonce));
         question.temperature = config.temperature;
         question
     }

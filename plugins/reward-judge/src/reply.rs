@@ -1,5 +1,7 @@
 //! The forms of an answer, and what is read from it. Nothing is clipped or guessed.
 
+use rlf_plugin::serde_json::{Map, Value, json};
+
 use crate::config::Judged;
 use crate::criteria::{Criterion, Scale};
 use crate::json::{self, Json, Object};
@@ -18,8 +20,28 @@ pub(crate) trait Form {
     /// The key and the value that the judge has to write, as in JSON.
     fn shape(&self) -> String;
 
+    /// The JSON Schema of the key's value. It allows every value that [`Form::read`] takes.
+    fn schema(&self) -> Value;
+
     /// Reads the key's value. The reason for a refusal goes back to the judge, so it has no words of the answer.
     fn read(&self, value: &Json) -> Result<Self::Reply, String>;
+}
+
+/// The JSON Schema of an answer. The keys stand in the order in which the judge has to write them.
+pub(crate) fn schema<F: Form>(form: &F, nonce: &str) -> Value {
+    let mut properties = Map::new();
+    properties.insert(
+        "nonce".to_owned(),
+        json!({ "type": "string", "enum": [nonce] }),
+    );
+    properties.insert("reasons".to_owned(), json!({}));
+    properties.insert(F::KEY.to_owned(), form.schema());
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": ["nonce", F::KEY],
+        "additionalProperties": false,
+    })
 }
 
 /// Reads an answer.
@@ -86,6 +108,21 @@ impl Form for Scores<'_> {
         format!("\"scores\": {{{}}}", scores.join(", "))
     }
 
+    fn schema(&self) -> Value {
+        let score = |Criterion { name, scale, .. }: &Criterion| {
+            let score = json!({ "type": "number", "minimum": scale.low, "maximum": scale.high });
+            (name.clone(), score)
+        };
+        let scores: Map<String, Value> = self.in_order().map(score).collect();
+        let names: Vec<&String> = scores.keys().collect();
+        json!({
+            "type": "object",
+            "properties": scores,
+            "required": names,
+            "additionalProperties": false,
+        })
+    }
+
     fn read(&self, value: &Json) -> Result<Vec<f64>, String> {
         let Json::Object(scores) = value else {
             return Err("its `scores` is not an object".to_owned());
@@ -135,6 +172,10 @@ impl Form for Winner<'_> {
         "\"winner\": <\"first\", \"second\" or \"tie\">".to_owned()
     }
 
+    fn schema(&self) -> Value {
+        json!({ "type": "string", "enum": ["first", "second", "tie"] })
+    }
+
     fn read(&self, value: &Json) -> Result<PointsOfFirst, String> {
         let winner = if let Json::Text(text) = value {
             text
@@ -174,6 +215,17 @@ impl Form for Order<'_> {
 
     fn shape(&self) -> String {
         "\"order\": [<every label as a string, the best first>]".to_owned()
+    }
+
+    fn schema(&self) -> Value {
+        let (labels, count) = (&self.labels, self.labels.len());
+        // Not all servers know `uniqueItems`, so `read` alone refuses a label that occurs twice.
+        json!({
+            "type": "array",
+            "items": { "type": "string", "enum": labels },
+            "minItems": count,
+            "maxItems": count,
+        })
     }
 
     fn read(&self, value: &Json) -> Result<Vec<usize>, String> {

@@ -5,7 +5,8 @@ use rlf_plugin::{Error, error_message, log};
 /// Tells the calling model why its question has no answer. If only the operator can mend it, the operator's log gets
 /// the reason.
 ///
-/// After an infrastructure failure the host ends the call, so no plugin ever sees that error.
+/// After an infrastructure failure the host ends the call, so no plugin ever sees that error. [`Error::Unavailable`] means
+/// that the model answered, and not in the form of the question's schema.
 pub fn unanswered(error: &Error) -> String {
     let why = error_message(error);
     match error {
@@ -21,7 +22,8 @@ pub fn unanswered(error: &Error) -> String {
             "the model that this tool is configured to ask is not open to it".to_owned()
         }
         Error::InvalidArguments(_) => format!("the language model refused the question: {why}"),
-        Error::Unavailable(_) | Error::Cancelled | Error::Internal(_) => {
+        Error::Unavailable(_) => format!("the language model gave no usable reply: {why}"),
+        Error::Cancelled | Error::Internal(_) => {
             format!("the language model gave no answer: {why}")
         }
     }

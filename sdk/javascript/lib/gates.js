@@ -2,7 +2,7 @@
 // `model`.
 
 /** A request that was not carried out. `kind` is `denied` (the gate is not open), `not-found`, `invalid-arguments`,
- * `exhausted` (more requests than a call may make, or a budget is spent) or `unavailable`. */
+ * `exhausted` (more requests than a call may make, or a budget is spent) or `unavailable` (a model's answer does not fit the schema). */
 export class GateError extends Error {
   name = 'GateError';
 
@@ -82,8 +82,10 @@ export function listModels() {
   return gates.ask === undefined ? [] : JSON.parse(gates.ask('model.list', '[]'));
 }
 
-/** Asks a language model. `messages` is a text of the user, or `[role, text]` each. `options`: `model`, `maxTokens`, `temperature`.
- * Returns `text`, `cutShort`, `promptTokens` and `completionTokens`. Throws `GateError` if the question was not asked. */
+/** Asks a language model. `messages` is a text of the user, or `[role, text]` each. `options`: `model`, `maxTokens`, `temperature`, and
+ * `schema`, the JSON Schema that the answer must fit: its root has the type `object`, and the answer's text is then the JSON alone. The
+ * messages must say the form, too: not every model is told the schema. Returns `text`, `cutShort`, `promptTokens` and
+ * `completionTokens`. Throws `GateError` if the question was not asked, or if its answer does not fit. */
 export function askModel(messages, options = {}) {
   return only(askModels([{ messages, ...options }]));
 }
@@ -162,10 +164,12 @@ function requestOf({ url, method = 'GET', headers = {}, body }) {
   return { method, url, headers: Object.entries(headers).map(([name, given]) => [name, value(given)]), body: base64(body) };
 }
 
-function questionOf({ messages, model = '', maxTokens = 0, temperature = null, chat: request }) {
+function questionOf({ messages, model = '', maxTokens = 0, temperature = null, chat: request, schema }) {
   const pairs = typeof messages === 'string' ? [['user', messages]] : messages;
   const question = { model, messages: pairs.map(([role, text]) => ({ role, text })), max_tokens: maxTokens, temperature };
-  return request === undefined ? question : { ...question, chat: JSON.stringify(request) };
+  if (request !== undefined) question.chat = JSON.stringify(request);
+  if (schema !== undefined) question.schema = JSON.stringify(schema);
+  return question;
 }
 
 function answerOf({ text, cut_short: cutShort, prompt_tokens: promptTokens, completion_tokens: completionTokens, message }) {

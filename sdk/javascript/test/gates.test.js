@@ -62,6 +62,13 @@ test('questions are sent and answered', () => {
   assert.deepEqual(listModels(), []);
 });
 
+test('a question names the schema of its answer', () => {
+  const answer = { text: '{"score":3}', cut_short: false, prompt_tokens: 3, completion_tokens: 1 };
+  const schema = { type: 'object', required: ['score'] };
+  const [, [question]] = asked([answer], () => assert.equal(askModel('How good?', { schema }).text, answer.text));
+  assert.deepEqual([JSON.parse(question.schema), 'chat' in question], [schema, false]);
+});
+
 test('an agent asks in the form of chat completions', () => {
   const message = { role: 'assistant', content: 'Because.' };
   const request = { messages: [{ role: 'user', content: 'Why?' }], tools: [] };

@@ -18,7 +18,7 @@ from .trajectories import text_and_structured
 
 class GateError(Exception):
     """A request that was not carried out. `kind` is `denied` (the gate is not open), `not-found`, `invalid-arguments`,
-    `exhausted` (more requests than a call may make, or a budget is spent) or `unavailable`."""
+    `exhausted` (more requests than a call may make, or a budget is spent) or `unavailable` (a model's answer does not fit the schema)."""
 
     def __init__(self, kind: str, message: str):
         super().__init__(f"{kind}: {message}")
@@ -129,6 +129,9 @@ class Question:
     """From 0 to 2. None means the operator's temperature."""
     chat: Mapping[str, Any] | None = None
     """A request in the form of OpenAI's chat completions, instead of messages: see `rlf.chat`."""
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema that the answer must fit; its root has the type `object`. The answer's text is then the JSON alone. The messages must
+    say the form, too: not every model is told the schema."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,10 +188,16 @@ def list_models() -> list[dict[str, Any]]:
     return [] if not _askers else json.loads(_askers[0]("model.list", "[]"))
 
 
-def ask_model(messages: str | Sequence[tuple[str, str]], model: str = "", max_tokens: int = 0, temperature: float | None = None) -> Answer:
+def ask_model(
+    messages: str | Sequence[tuple[str, str]],
+    model: str = "",
+    max_tokens: int = 0,
+    temperature: float | None = None,
+    schema: Mapping[str, Any] | None = None,
+) -> Answer:
     """Asks a language model. `messages` is the user's message, or several: `(role, text)` each. Raises `GateError` if the question
-    was not asked, or if the model refused it."""
-    return _only(ask_models([Question(messages, model, max_tokens, temperature)]))
+    was not asked, if the model refused it, or if its answer does not fit `schema`."""
+    return _only(ask_models([Question(messages, model, max_tokens, temperature, schema=schema)]))
 
 
 def ask_models(questions: Iterable[Question]) -> list[Answer | GateError]:
@@ -318,7 +327,10 @@ def _question(question):
         "max_tokens": question.max_tokens,
         "temperature": question.temperature,
     }
-    return encoded if question.chat is None else {**encoded, "chat": json.dumps(question.chat)}
+    for key, value in (("chat", question.chat), ("schema", question.schema)):
+        if value is not None:
+            encoded[key] = json.dumps(value)
+    return encoded
 
 
 def _answer(answer):

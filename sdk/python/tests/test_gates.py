@@ -83,6 +83,15 @@ class Gates(unittest.TestCase):
         self.host([{"name": "judge", "max_tokens": 5, "context_tokens": 0}])
         self.assertEqual(rlf.list_models()[0]["name"], "judge")
 
+    def test_a_question_names_the_schema_of_its_answer(self):
+        answer = {"text": '{"score": 3}', "cut_short": False, "prompt_tokens": 3, "completion_tokens": 1}
+        host = self.host([answer])
+        schema = {"type": "object", "required": ["score"]}
+        self.assertEqual(rlf.ask_model("How good?", schema=schema).text, '{"score": 3}')
+        (sent,) = host.asked[1]
+        self.assertEqual(json.loads(sent["schema"]), schema)
+        self.assertNotIn("chat", sent)
+
     def test_an_agent_asks_in_the_form_of_chat_completions(self):
         message = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"name": "look", "arguments": "{}"}}]}
         host = self.host([{"text": "", "cut_short": False, "prompt_tokens": 3, "completion_tokens": 1, "message": message}])

@@ -13,7 +13,8 @@
 //! assert_eq!(answer.text, "SAY YES.");
 //! ```
 //!
-//! [`chat`] is for agents: it asks the policy in a trajectory that the plugin leads.
+//! [`Question::schema`] asks for JSON of a form. [`chat`] is for agents: it asks the policy in a trajectory that the plugin
+//! leads.
 
 pub use crate::bindings::model::rlf::plugin::model::{Answer, ChatMessage, Description, Question};
 
@@ -103,6 +104,15 @@ impl Question {
         self
     }
 
+    /// Names the JSON Schema that the answer must fit. Its root has the type `object`. The text of the answer is then the
+    /// JSON alone. If the model writes nothing that fits, the error is [`Error::Unavailable`]. Not every operator's model
+    /// is told the schema, so the messages must say the form, too. In a native test, the stand-in's answer is not checked.
+    #[must_use]
+    pub fn schema(mut self, schema: &Value) -> Self {
+        self.extra.push(("schema".to_owned(), schema.to_string()));
+        self
+    }
+
     /// Sets the temperature: 0 to 2.
     #[must_use]
     pub fn temperature(mut self, temperature: f64) -> Self {
@@ -143,6 +153,13 @@ mod tests {
         let question = Question::new("Why?").system("Be short.").model("small");
         assert_eq!(ask_one(question).unwrap().text, "small: because");
         assert!(list().is_empty());
+    }
+
+    #[test]
+    fn the_schema_of_an_answer_goes_out_as_json() {
+        let schema = json!({ "type": "object", "required": ["score"] });
+        let question = Question::new("How good?").schema(&schema);
+        assert_eq!(question.extra, [("schema".to_owned(), schema.to_string())]);
     }
 
     #[test]

@@ -118,6 +118,11 @@ fn plugin_loop() -> String {
     include_str!("../../../host/cli/templates/python/agent.py").replace("NAME", "lead")
 }
 
+/// The same plugin in JavaScript.
+fn javascript_loop() -> String {
+    include_str!("../../../host/cli/templates/javascript/agent.js").replace("NAME", "lead")
+}
+
 /// A plugin that ends in another way in each trajectory of a group.
 const PLUGIN_ENDS: &str = r#"
 import rlf
@@ -153,9 +158,14 @@ def lead(id: str, source: str, messages: list, tools: list, context: rlf.Context
 /// An experiment whose trajectories are led in the sandbox by a plugin of this Python code. It may ask the policy, and call
 /// these tools.
 fn led_by_plugin(experiment: Experiment, code: &str, tools: &str) -> Experiment {
+    led_by_plugin_file(experiment, "leader.py", code, tools)
+}
+
+/// [`led_by_plugin`], with the plugin's file, whose name says the language.
+fn led_by_plugin_file(experiment: Experiment, file: &str, code: &str, tools: &str) -> Experiment {
     let folder = experiment.path("leader");
     fs::create_dir(&folder).expect("can be made");
-    experiment.write("leader/leader.py", code);
+    experiment.write(&format!("leader/{file}"), code);
     experiment.write("leader/plugin.toml", "gates = ['model', 'tools']\n");
     let path = folder.display();
     let entry = format!("[plugins.leader]\npath = '{path}'\n");
@@ -242,11 +252,107 @@ fn a_loop_over_http_trains_as_our_own_loop_to_the_last_bit() {
 fn a_plugin_that_leads_trajectories_trains_as_our_own_loop_to_the_last_bit() {
     let own = Experiment::calling();
     let own_run = own.train("run", &[]);
+    let expected = numbers(&own_run);
     let tools = "['lookup', 'calculate']";
-    let led = led_by_plugin(Experiment::calling(), &plugin_loop(), tools);
+    for (file, code) in [
+        ("leader.py", plugin_loop()),
+        ("leader.js", javascript_loop()),
+    ] {
+        let led = led_by_plugin_file(Experiment::calling(), file, &code, tools);
+        let led_run = led.train("run", &[]);
+        assert_eq!(expected, numbers(&led_run), "{file}");
+        assert!(own_run.weights() == led_run.weights(), "{file}");
+    }
+}
+
+/// An environment in Python.
+const BUTTON: &str = "
+from mcp.server.fastmcp import FastMCP
+
+
+class Button:
+    def load_scenario(self, scenario):
+        self.pressed = scenario['pressed']
+
+    def save_scenario(self):
+        return {'pressed': self.pressed}
+
+
+api = Button()
+mcp = FastMCP(name='Button')
+
+
+@mcp.tool()
+def press() -> str:
+    api.pressed += 1
+    return f'pressed {api.pressed}'
+";
+
+/// An experiment whose policy learns to press the button once. The first of its two tasks asks for that.
+fn pressing() -> Experiment {
+    let user = json!({"role": "user", "content": "Press it."});
+    let press = json!({"name": "Button-press", "parameters": {"type": "object", "properties": {}}});
+    let function = json!({"name": "Button-press", "arguments": "{}"});
+    let call = json!({"id": "c", "type": "function", "function": function});
+    let taught = json!({
+        "messages": [
+            user,
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": "pressed 1"},
+            {"role": "assistant", "content": "Done."},
+        ],
+        "tools": [{"type": "function", "function": press}],
+    });
+    let task = |id: &str, pressed: u32| {
+        json!({
+            "id": id, "source": "button", "prompt": [user], "environment": "button",
+            "setup": {"servers": {"Button": {"pressed": 0}}},
+            "reference": {"state": {"Button": {"pressed": pressed}}},
+        })
+    };
+    let experiment = Experiment::tiny()
+        .without("tasks")
+        .without("plugins")
+        .without("rewards");
+    let button = experiment.write("Button.py", BUTTON);
+    experiment.write("taught.jsonl", format!("{taught}\n"));
+    let tasks = format!("{}\n{}\n", task("once", 1), task("twice", 2));
+    experiment.write("train.jsonl", &tasks);
+    experiment.write("test.jsonl", &tasks);
+    experiment.with_toml(&format!(
+        "tasks = {{train = 'train.jsonl', validation = 'train.jsonl', test = 'test.jsonl', demonstrations = 'taught.jsonl'}}
+        model.init.max_position_embeddings = 512
+        dialogue = {{answer = 'final-turn', context = 512, max_observation_tokens = 200}}
+        sft.steps = 150
+        sft.optimizer = {{learning_rate = 5e-3, warmup_steps = 5}}
+        rl.steps = 2
+        rl.max_dropped_share = 1.0
+        rewards.success = 'reward-verdict.success >= 1'
+        rewards.stack = [{{plugin = 'reward-verdict'}}]
+        eval = {{tasks = 2, samples = 1, every = 0}}
+        plugins.button = {{plugin = 'python', environment.servers = '{}'}}",
+        button.display()
+    ))
+}
+
+#[test]
+fn a_plugin_leads_in_an_environment_as_our_own_loop_does() {
+    let own = pressing();
+    let own_run = own.train("run", &[]);
+    let code = javascript_loop();
+    let led = led_by_plugin_file(pressing(), "leader.js", &code, "['Button-press']");
     let led_run = led.train("run", &[]);
     assert_eq!(numbers(&own_run), numbers(&led_run));
     assert!(own_run.weights() == led_run.weights());
+    let mut pressed_once = 0;
+    for trajectory in of_steps(&led_run) {
+        let pressed = trajectory["final_state"]["Button"]["pressed"].as_u64();
+        let wanted = if trajectory["task"] == "once" { 1 } else { 2 };
+        let success = &trajectory["verdict"]["success"];
+        assert_eq!(*success, pressed == Some(wanted), "{trajectory}");
+        pressed_once += usize::from(pressed == Some(1));
+    }
+    assert!(pressed_once > 0, "no call has reached the session");
 }
 
 #[test]

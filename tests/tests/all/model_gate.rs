@@ -1,5 +1,5 @@
 //! Plugins that ask language models: only the models that their grants name, within budgets for a call and for all calls
-//! around it; and a model that gives no answer ends the call and nothing else.
+//! around it; and a model that gives no answer ends the call and nothing else. An answer fits the schema of its question.
 
 use std::fs;
 use std::path::Path;
@@ -263,6 +263,99 @@ fn mistakes_in_the_configuration_are_named() {
             .contains("[plugins.asker] `models`: there is no model `lout`; did you mean `loud`?"),
         "{other}"
     );
+}
+
+/// A tool that asks for an object with a score. `strict` lets the error of an answer that does not fit end the call.
+const SCORER: &str = r#"
+import rlf
+
+SCHEMA = {"type": "object", "properties": {"score": {"type": "integer"}}, "required": ["score"]}
+
+@rlf.tool
+def score(text: str, strict: bool) -> str:
+    "Scores a text."
+    try:
+        return rlf.ask_model(text, schema=SCHEMA).text
+    except rlf.GateError as error:
+        if strict:
+            raise
+        return f"{error.kind}: {error.message}"
+"#;
+
+/// The outcome of a call of [`SCORER`], whose model has these keys besides its endpoint.
+fn scored(endpoint: &ChatEndpoint, model: &str, strict: bool) -> Value {
+    let asks = ("scorer/plugin.toml", "gates = [\"model\"]\n");
+    let folder = PluginFolder::new(&[("scorer/scorer.py", SCORER), asks]);
+    let url = endpoint.url();
+    let config = folder.write(
+        "models.cfg",
+        &format!(
+            "[plugins.scorer]\nmodels = ['judge']\n[models.judge]\n\
+             endpoint = {{ url = '{url}', model = 'm', retries = 0 }}\n{model}\n"
+        ),
+    );
+    let config = config.to_str().expect("a plain name");
+    folder
+        .plugin(&["grant", "scorer", "--gate", "model", "--config", config])
+        .succeeded();
+    let arguments = json!({"text": "How good?", "strict": strict});
+    folder.call("scorer", "score", &arguments, &["--config", config])
+}
+
+#[test]
+fn a_schema_is_told_to_an_endpoint_that_takes_it_and_the_answer_is_its_json_alone() {
+    let endpoint = ChatEndpoint::start(|_| Reply::Says("```json\n{\"score\": 3}\n```"));
+    let schema = json!({
+        "type": "object", "properties": {"score": {"type": "integer"}}, "required": ["score"],
+    });
+    for (model, format) in [
+        ("", Value::Null),
+        ("structured = 'json-object'", json!({"type": "json_object"})),
+        (
+            "structured = 'json-schema'",
+            json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}),
+        ),
+    ] {
+        let outcome = scored(&endpoint, model, true);
+        let shown = &outcome["observation"]["content"][0]["text"];
+        assert_eq!(shown, "{\"score\": 3}", "{outcome}");
+        let questions = endpoint.take_questions();
+        assert_eq!(questions.len(), 1, "{model}");
+        assert_eq!(questions[0].body["response_format"], format, "{model}");
+    }
+}
+
+#[test]
+fn an_answer_that_does_not_fit_is_asked_again_as_often_as_configured_and_then_unavailable() {
+    let endpoint = ChatEndpoint::start(|question| {
+        let (_, text) = question.messages()[0];
+        Reply::Says(if text.contains("An earlier answer was refused") {
+            "{\"score\": 4}"
+        } else {
+            "{\"score\": \"three\"}"
+        })
+    });
+    let outcome = scored(&endpoint, "", false);
+    let said = outcome["observation"]["content"][0]["text"].as_str();
+    let misfit = "unavailable: the answer of model `judge` does not fit the schema of the question: at `/score`: ";
+    assert!(
+        said.is_some_and(|said| said.starts_with(misfit)),
+        "{outcome}"
+    );
+    assert_eq!(endpoint.take_questions().len(), 1);
+
+    // A tool that lets the error pass ends as after any infrastructure failure.
+    let outcome = scored(&endpoint, "", true);
+    assert_eq!(outcome["ended"], "unavailable", "{outcome}");
+    assert_eq!(outcome["fault"], "infrastructure", "{outcome}");
+
+    endpoint.take_questions();
+    let outcome = scored(&endpoint, "schema_retries = 1", true);
+    let shown = &outcome["observation"]["content"][0]["text"];
+    assert_eq!(shown, "{\"score\": 4}", "{outcome}");
+    let questions = endpoint.take_questions();
+    assert_eq!(questions.len(), 2);
+    assert_ne!(questions[0].body["seed"], questions[1].body["seed"]);
 }
 
 #[test]

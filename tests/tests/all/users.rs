@@ -388,6 +388,47 @@ fn an_evaluation_says_who_played(shop: &Experiment, run: &RunFolder) {
 }
 
 #[test]
+fn a_model_of_the_configuration_plays_users_and_its_answers_are_recorded() {
+    let users = users();
+    let settings = format!(
+        "user = {{model = 'customer', prompt = 'user.txt', stop = 'GOODBYE'}}
+        [models.customer]
+        endpoint = {{url = '{}', model = 'player', retries = 1, backoff_ms = 0}}",
+        users.url()
+    );
+    let shop = shop(&users, &[asker()], &[asker()])
+        .without("rl")
+        .without("user")
+        .with_toml(&settings);
+    let run = shop.train("run", &[]);
+    users.take_questions();
+    let record = run.path().join("models/customer.jsonl");
+    fs::remove_file(&record).expect("the run has asked");
+
+    let play = || greedy(shop.host(), &run, shop.host().plugins(), "asker");
+    let played = play();
+    assert_eq!(said_by_users(&played["trajectory"]), ["Number one."]);
+    assert_eq!(played["score"]["success"], true, "{played}");
+    assert_eq!(users.take_questions().len(), 3);
+    let lines = fs::read_to_string(&record).expect("there are answers");
+    assert_eq!(lines.lines().count(), 3);
+    // The same trajectory again gets the recorded answers.
+    let again = play();
+    assert_eq!(said_by_users(&again["trajectory"]), ["Number one."]);
+    assert_eq!(again["score"]["success"], true, "{again}");
+    assert_eq!(users.take_questions(), []);
+
+    let evaluation = eval(&shop, &run, &["--tasks", "1", "--samples", "1", "--json"]);
+    let evaluation = evaluation.succeeded().json();
+    let model = json!({"mode": "model", "model": "customer"});
+    assert_eq!(evaluation["users"], model);
+
+    shop.with_toml("user.model = 'custumer'")
+        .try_train("other", &[])
+        .refused_with(&["user.model = \"custumer\"", "did you mean `customer`?"]);
+}
+
+#[test]
 fn a_user_who_fails_takes_a_trajectory_out_and_the_run_goes_on() {
     let users = users();
     let failing_at_once = ["gone", "ill", "blank", "shy"];

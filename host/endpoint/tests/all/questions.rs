@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use rlf_endpoint::{ChatCall, ChatMessage, ChatTool, Sampling, Usage};
+use rlf_endpoint::{ChatCall, ChatMessage, ChatTool, ResponseFormat, Sampling, Usage};
 use serde_json::{Value, json};
 
 use crate::server::{Answer, Server};
@@ -40,6 +40,36 @@ async fn a_question_carries_the_messages_the_model_and_how_to_sample() {
             "seed": 0x7fff_ffff,
             "reasoning_effort": "low",
         })
+    );
+}
+
+#[tokio::test]
+async fn the_form_of_an_answer_goes_out_in_the_place_of_the_configured_one() {
+    let server = Server::start(vec![Answer::says("{}"), Answer::says("{}")]).await;
+    let mut config = config(server.port);
+    let text = json!({"type": "text"});
+    config.extra.insert("response_format".into(), text);
+    let endpoint = open(config);
+    let schema = json!({"type": "object", "required": ["a"]});
+    for format in [
+        ResponseFormat::JsonObject,
+        ResponseFormat::JsonSchema(&schema),
+    ] {
+        let answer = endpoint.complete_in_form(&question(), format, Sampling::default());
+        assert_eq!(answer.await.expect("an answer").text, "{}");
+    }
+    let sent: Vec<Value> = server
+        .requests()
+        .iter()
+        .map(|request| body(request)["response_format"].clone())
+        .collect();
+    let named = json!({"name": "answer", "schema": schema});
+    assert_eq!(
+        sent,
+        [
+            json!({"type": "json_object"}),
+            json!({"type": "json_schema", "json_schema": named}),
+        ]
     );
 }
 

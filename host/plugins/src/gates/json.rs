@@ -364,6 +364,9 @@ struct JsonQuestion {
     /// A request in the form of OpenAI's chat completions, instead of messages: a JSON text.
     #[serde(default)]
     chat: Option<String>,
+    /// The JSON Schema that the answer must fit: a JSON text.
+    #[serde(default)]
+    schema: Option<String>,
     #[serde(default)]
     max_tokens: u32,
     #[serde(default)]
@@ -400,9 +403,13 @@ impl From<JsonQuestion> for model::wit::Question {
             messages: question.messages.into_iter().map(message).collect(),
             max_tokens: question.max_tokens,
             temperature: question.temperature,
-            extra: (question.chat.into_iter())
-                .map(|request| (model::CHAT.to_owned(), request))
-                .collect(),
+            extra: [
+                (model::CHAT, question.chat),
+                (model::SCHEMA, question.schema),
+            ]
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect(),
         }
     }
 }

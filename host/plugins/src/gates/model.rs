@@ -2,7 +2,8 @@
 //!
 //! The models that the operator named answer, each with its budgets. The seed of a question follows from the call's seed
 //! and the number of the question, so it is the same in every replay. If a model gives no answer, its caller ends as well:
-//! no trajectory must be judged by such a failure.
+//! no trajectory must be judged by such a failure. A question may have a JSON Schema, and then it has an answer that fits, or
+//! the error `unavailable`.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use rlf_sandbox::{OpenGate, State, Stopped};
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
-use super::nesting::{ChatAnswer, GateAnswer, LanguageModel, Nesting};
+use super::answer_schema::{AnswerSchema, SchemaSizes};
+use super::nesting::{ChatAnswer, GateAnswer, LanguageModel, ModelQuestion, Nesting};
 use crate::bindings::types::{Error, Role};
 use crate::seed;
 
@@ -33,6 +35,8 @@ pub(super) use bindings::rlf::plugin::model as wit;
 
 /// Key in a question's `extra` for a request in the form of OpenAI's chat completions.
 pub(super) const CHAT: &str = "chat";
+/// Key in a question's `extra` for the JSON Schema that the answer must fit.
+pub(super) const SCHEMA: &str = "schema";
 /// Key in an answer's `extra` for the assistant's message in OpenAI's form.
 pub(super) const MESSAGE: &str = "message";
 
@@ -101,11 +105,12 @@ impl wit::Host for View<'_> {
             let refusal = || Err(Error::Denied("no model can be asked from here".to_owned()));
             return Ok(questions.iter().map(|_| refusal()).collect());
         };
+        let mut schemas = SchemaSizes::default();
         // Polled in this order at first, so that questions use up budgets in the order of the list.
         let asked: FuturesOrdered<_> = questions
             .into_iter()
             .map(|question| {
-                let checked = checked(question, &names, &nesting, most);
+                let checked = checked(question, &names, &nesting, most, &mut schemas);
                 let nesting = Arc::clone(&nesting);
                 async move {
                     match checked {
@@ -149,8 +154,8 @@ struct Checked {
 
 /// The conversation of a question.
 enum Asked {
-    /// Texts.
-    Messages(Vec<ChatMessage>),
+    /// Texts, and the schema that the answer must fit.
+    Messages(Vec<ChatMessage>, Option<Box<AnswerSchema>>),
     /// A request in the form of OpenAI's chat completions, as JSON text.
     Chat(String),
 }
@@ -163,8 +168,13 @@ impl Checked {
             sampling,
         } = self;
         match asked {
-            Asked::Messages(messages) => {
-                let answer = model.ask(&messages, sampling, nesting).await?;
+            Asked::Messages(messages, schema) => {
+                let question = ModelQuestion {
+                    messages: &messages,
+                    sampling,
+                    schema: schema.as_deref(),
+                };
+                let answer = model.ask(question, nesting).await?;
                 Ok(answer.map(|answer| to_guest(answer, &messages)))
             }
             Asked::Chat(request) => {
@@ -181,6 +191,7 @@ fn checked(
     names: &[String],
     nesting: &Nesting,
     most: u32,
+    schemas: &mut SchemaSizes,
 ) -> Result<Checked, Error> {
     let label = nesting.count_question(most)?;
     let name = match names.first() {
@@ -197,23 +208,7 @@ fn checked(
                 "no model {name:?} is open to this plugin; there are: {open}"
             ))
         })?;
-    let chat = question.extra.into_iter().find(|(name, _)| name == CHAT);
-    let asked = match chat {
-        Some(_) if !question.messages.is_empty() => {
-            return Err(Error::InvalidArguments(
-                "the question has `chat`, and messages besides; put all messages into `chat`"
-                    .to_owned(),
-            ));
-        }
-        Some((_, request)) => Asked::Chat(request),
-        None if question.messages.is_empty() => {
-            return Err(Error::InvalidArguments("there is no message".to_owned()));
-        }
-        None => {
-            let messages = question.messages.into_iter().map(message);
-            Asked::Messages(messages.collect::<Result<_, _>>()?)
-        }
-    };
+    let asked = asked(question.messages, question.extra, schemas)?;
     if let Some(temperature) = question.temperature
         && !(0.0..=2.0).contains(&temperature)
     {
@@ -230,6 +225,43 @@ fn checked(
             seed: Some(seed),
         },
     })
+}
+
+/// Reads the conversation of a question, and what its `extra` says about it.
+fn asked(
+    messages: Vec<wit::ChatMessage>,
+    extra: Vec<(String, String)>,
+    schemas: &mut SchemaSizes,
+) -> Result<Asked, Error> {
+    let invalid = |what: &str| Err(Error::InvalidArguments(what.to_owned()));
+    let (mut chat, mut schema) = (None, None);
+    for (name, value) in extra {
+        match name.as_str() {
+            CHAT => chat = Some(value),
+            SCHEMA => schema = Some(value),
+            _ => {}
+        }
+    }
+    if let Some(request) = chat {
+        if !messages.is_empty() {
+            return invalid(
+                "the question has `chat`, and messages besides; put all messages into `chat`",
+            );
+        }
+        if schema.is_some() {
+            return invalid(
+                "the question has `chat`, whose answer is a turn of the policy; leave `schema` out",
+            );
+        }
+        return Ok(Asked::Chat(request));
+    }
+    if messages.is_empty() {
+        return invalid("there is no message");
+    }
+    let schema = schema.map(|schema| schemas.parse(&schema)).transpose()?;
+    let messages = messages.into_iter().map(message);
+    let messages = messages.collect::<Result<_, _>>()?;
+    Ok(Asked::Messages(messages, schema.map(Box::new)))
 }
 
 fn message(message: wit::ChatMessage) -> Result<ChatMessage, Error> {

@@ -11,6 +11,7 @@ use rlf_endpoint::{ChatMessage, Completion, Ledger, Sampling};
 use rlf_sandbox::{BoxFuture, Caller, Stopped};
 use serde_json::Value;
 
+use super::answer_schema::AnswerSchema;
 use crate::bindings::code::{Compiled, Exception, Program, Report};
 use crate::bindings::types::Error;
 use crate::convert::{observation_bytes, observation_to_guest};
@@ -46,6 +47,17 @@ pub trait NestedCalls: fmt::Debug + Send + Sync {
     fn model(&self, name: &str) -> Option<Arc<dyn LanguageModel>>;
 }
 
+/// A question of a plugin in texts.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelQuestion<'a> {
+    /// The conversation so far.
+    pub messages: &'a [ChatMessage],
+    /// The settings of the question.
+    pub sampling: Sampling,
+    /// The schema that the answer must fit, if the plugin names one.
+    pub schema: Option<&'a AnswerSchema>,
+}
+
 /// A language model that plugins can ask. `rlf-models` implements it.
 pub trait LanguageModel: fmt::Debug + Send + Sync {
     /// Maximum number of tokens of an answer. 0 if the model itself sets the limit.
@@ -55,11 +67,10 @@ pub trait LanguageModel: fmt::Debug + Send + Sync {
     fn context_tokens(&self) -> u32;
 
     /// Answers a question of the call `asker`, and charges it. An answer has no more tokens than [`Self::max_tokens`], whatever
-    /// the question allows.
+    /// the question allows. If the question has a schema, the answer's text is JSON that fits it.
     fn ask<'a>(
         &'a self,
-        messages: &'a [ChatMessage],
-        sampling: Sampling,
+        question: ModelQuestion<'a>,
         asker: &'a Nesting,
     ) -> BoxFuture<'a, GateAnswer<Completion>>;
 

@@ -19,7 +19,9 @@ pub enum SchemaError {
     #[error("the schema is not JSON: {0}")]
     NotJson(String),
     /// The root is not `"type": "object"`.
-    #[error("the schema's root must have \"type\": \"object\", because arguments are an object")]
+    #[error(
+        "the schema's root must have \"type\": \"object\", because arguments and answers are objects"
+    )]
     RootNotObject,
     /// Over [`MAX_SCHEMA_BYTES`].
     #[error("the schema has {0} bytes; at most {MAX_SCHEMA_BYTES} are allowed")]

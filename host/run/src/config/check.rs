@@ -200,6 +200,7 @@ impl RunConfig {
         }
         if let Some(user) = &self.user {
             user.check()?;
+            user.check_model(&self.models)?;
         }
         (self.engine.validate())
             .map_err(ConfigurationError::in_table("engine", |e: &InvalidSize| {

@@ -299,11 +299,11 @@ impl Planner<'_> {
     }
 }
 
-/// Weights and caches of the policies that a plugin was granted: checkpoints, or the run's own weights, whose shape is
+/// Weights and caches of the policies that are models of plugins or users: checkpoints, or the run's own weights, whose shape is
 /// `own`. A checkpoint that cannot be read is left out: the run will name it.
 fn models(config: &RunConfig, own: &Qwen3Config) -> (u64, u64) {
     let (mut weights, mut caches) = (0, 0);
-    for model in config.granted_models().values() {
+    for model in config.asked_models().values() {
         let Some(policy) = &model.policy else {
             continue;
         };

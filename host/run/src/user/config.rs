@@ -1,9 +1,11 @@
-//! The table `[user]`: an endpoint, and how the model behind it plays users.
+//! The table `[user]`: an endpoint or the name of a model, and how it plays users.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use rlf_endpoint::{EndpointConfig, EndpointConfigError};
+use rlf_models::ModelConfig;
 use rlf_rollout::user::STOP;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error as _, IntoDeserializer, MapAccess, Visitor};
@@ -29,7 +31,7 @@ it earlier.
 /// The model that plays users, and its limits. In the table `[user]`, the keys of the endpoint stand beside the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UserConfig {
-    /// The endpoint that is asked.
+    /// The endpoint that is asked. Without `url`, its `model` is the name of a table `[models.NAME]`, and that model is asked.
     #[serde(flatten)]
     pub endpoint: EndpointConfig,
     /// Maximum number of the user's messages in one episode, after which the user leaves. Default 30.
@@ -62,9 +64,41 @@ impl UserConfig {
         }
     }
 
+    /// The name of the table `[models.NAME]` whose model plays users. None if the endpoint is in `[user]` itself.
+    pub(crate) fn named_model(&self) -> Option<&str> {
+        let name = self.endpoint.model.as_str();
+        (self.endpoint.url.is_empty() && !name.trim().is_empty()).then_some(name)
+    }
+
+    /// Returns an error if `[user]` names a model that is not in `[models]`.
+    pub(crate) fn check_model(
+        &self,
+        models: &BTreeMap<String, ModelConfig>,
+    ) -> Result<(), ConfigurationError> {
+        match self.named_model() {
+            Some(name) if !models.contains_key(name) => {
+                Err(no_model(name, models.keys().map(String::as_str)))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns an error for settings that can never work. Reads no key and no file.
     pub(crate) fn check(&self) -> Result<(), ConfigurationError> {
-        (self.endpoint.check()).map_err(|error| wrong_endpoint(&error))?;
+        if let Some(name) = self.named_model() {
+            let alone = EndpointConfig {
+                model: name.to_owned(),
+                ..EndpointConfig::default()
+            };
+            if self.endpoint != alone {
+                let text = format!(
+                    " is missing; write it, or leave the other keys of the endpoint to [models.{name}], which has its own"
+                );
+                return Err(wrong("url", &text));
+            }
+        } else {
+            (self.endpoint.check()).map_err(|error| wrong_endpoint(&error))?;
+        }
         if !(1..=1_000).contains(&self.max_turns) {
             let turns = self.max_turns;
             return Err(wrong("max_turns", &format!(" = {turns}: write 1 to 1000")));
@@ -192,6 +226,19 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for KeySeed<K> {
     }
 }
 
+/// The error of a name that none of the known models has.
+pub(super) fn no_model<'a>(
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> ConfigurationError {
+    let near = rlf_config::nearest(name, known);
+    let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    let text = format!(
+        " = {name:?}: there is no table [models.{name}]; write it, or `url` for an endpoint of the users' own{near}"
+    );
+    wrong("model", &text)
+}
+
 /// The error of a key of `[user]`. The text goes on after the key.
 pub(super) fn wrong(key: &str, text: &str) -> ConfigurationError {
     let key = format!("user.{key}");
@@ -248,5 +295,30 @@ mod tests {
         assert!(message("zzz = 3\n").contains("extra, max_turns, stop, prompt"));
         assert!(message("\nmax_turns = \"x\"\n").starts_with("c.toml:2:13: invalid type"));
         assert!(message("\nretries = \"x\"\n").starts_with("c.toml:2:11: invalid type"));
+    }
+
+    #[test]
+    fn a_model_is_named_alone_and_must_be_there() {
+        let read = |text: &str| rlf_config::parse::<UserConfig>(text, "c.toml").unwrap();
+        let named = read("model = \"npc\"\nmax_turns = 5\n");
+        assert_eq!(named.named_model(), Some("npc"));
+        named.check().unwrap();
+        let own = read("model = \"npc\"\nurl = \"http://a/v1\"\n");
+        assert_eq!(own.named_model(), None);
+
+        let models = |name: &str| BTreeMap::from([(name.to_owned(), ModelConfig::default())]);
+        named.check_model(&models("npc")).unwrap();
+        own.check_model(&BTreeMap::new()).unwrap();
+        let error = named.check_model(&models("npd")).unwrap_err().to_string();
+        assert!(
+            error.starts_with("user.model = \"npc\": there is no table"),
+            "{error}"
+        );
+        assert!(error.ends_with("did you mean `npd`?"), "{error}");
+
+        let both = read("model = \"npc\"\ntemperature = 0.5\n");
+        let error = both.check().unwrap_err().to_string();
+        assert!(error.starts_with("user.url is missing"), "{error}");
+        assert!(error.contains("[models.npc]"), "{error}");
     }
 }

@@ -1,10 +1,13 @@
 //! Tests of the answers that a judge may give, and of those that are refused.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use rlf_plugin::model::Answer;
-use rlf_plugin::serde_json::json;
+use rlf_plugin::serde_json::{self, Value, json};
 use rlf_plugin::testing;
 
-use super::{config, grade, group, nonce, values};
+use super::{accuracy_is, answer_with, config, grade, group, nonce, values};
 
 /// The result of one judge's answer, in which NONCE is replaced.
 fn graded(answer: &str) -> Result<f64, String> {
@@ -19,6 +22,58 @@ fn graded(answer: &str) -> Result<f64, String> {
     let config = json!({ "criteria": criteria, "retries": 0 });
     let scores = grade(config, &testing::task(json!("Paris")), &group(&["Paris"]));
     scores[0].clone().map(|_| values(&scores)[0])
+}
+
+/// The schema of the first question about two answers, without that of the nonce.
+fn schema(keys: Value, answer: Value) -> Value {
+    let schemas: Rc<RefCell<Vec<Value>>> = Rc::default();
+    let seen = Rc::clone(&schemas);
+    answer_with(move |question| {
+        let mut extra = question.extra.iter();
+        let (_, schema) = extra.find(|(name, _)| name == "schema").unwrap();
+        let mut schema: Value = serde_json::from_str(schema).unwrap();
+        let own = json!({ "type": "string", "enum": [nonce(question)] });
+        assert_eq!(schema["properties"]["nonce"].take(), own);
+        seen.borrow_mut().push(schema);
+        answer.clone()
+    });
+    let scores = grade(
+        config(keys),
+        &testing::task(json!("x")),
+        &group(&["a", "b"]),
+    );
+    assert!(scores.iter().all(Result::is_ok), "{scores:?}");
+    schemas.take().swap_remove(0)
+}
+
+#[test]
+fn a_question_has_the_schema_of_its_answer() {
+    let whole = |key: &str, value: Value| {
+        json!({
+            "type": "object",
+            "properties": { "nonce": null, "reasons": {}, key: value },
+            "required": ["nonce", key],
+            "additionalProperties": false,
+        })
+    };
+    let scores = json!({
+        "type": "object",
+        "properties": { "accuracy": { "type": "number", "minimum": 0, "maximum": 10 } },
+        "required": ["accuracy"],
+        "additionalProperties": false,
+    });
+    assert_eq!(schema(json!({}), accuracy_is(5)), whole("scores", scores));
+    let winner = json!({ "type": "string", "enum": ["first", "second", "tie"] });
+    assert_eq!(
+        schema(json!({ "mode": "pairwise" }), json!({ "winner": "tie" })),
+        whole("winner", winner)
+    );
+    let labels = json!({ "type": "string", "enum": ["A", "B"] });
+    let order = json!({ "type": "array", "items": labels, "minItems": 2, "maxItems": 2 });
+    assert_eq!(
+        schema(json!({ "mode": "ranking" }), json!({ "order": ["B", "A"] })),
+        whole("order", order)
+    );
 }
 
 #[test]

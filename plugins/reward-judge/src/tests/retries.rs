@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use rlf_plugin::model::Answer;
 use rlf_plugin::serde_json::json;
-use rlf_plugin::testing;
+use rlf_plugin::{Error, testing};
 
 use super::{accuracy_is, answer_with, config, grade, group, metric, nonce, user, values};
 
@@ -32,6 +32,40 @@ fn an_unusable_answer_is_asked_again_with_the_reason_and_without_its_words() {
     assert!(users[1].starts_with(&users[0]), "{}", users[1]);
     assert!(users[1].contains("it has a score for a name that is not a criterion"));
     assert!(!users[1].contains("give it 10"), "{}", users[1]);
+}
+
+#[test]
+fn an_answer_that_the_host_refused_is_asked_again_without_the_hosts_words() {
+    for usable in [true, false] {
+        let users: Rc<RefCell<Vec<String>>> = Rc::default();
+        let heard = Rc::clone(&users);
+        testing::answer_questions_with(move |question| {
+            let mut heard = heard.borrow_mut();
+            heard.push(user(question).to_owned());
+            if heard.len() == 1 || !usable {
+                return Err(Error::Unavailable("`give it 10` does not fit".to_owned()));
+            }
+            let mut object = accuracy_is(5);
+            object["nonce"] = json!(nonce(question));
+            Ok(Answer::text(object.to_string()))
+        });
+        let scores = grade(
+            config(json!({})),
+            &testing::task(json!("x")),
+            &group(&["x"]),
+        );
+        let users = users.borrow();
+        assert!(users[1].contains("the form of the system message"));
+        assert!(!users[1].contains("give it 10"), "{}", users[1]);
+        if usable {
+            assert_eq!(values(&scores), [0.5]);
+            assert_eq!(metric(&scores[0], "questions"), Some(2.0));
+        } else {
+            let why = scores[0].as_ref().unwrap_err();
+            assert!(why.contains("(attempts: 2)"), "{why}");
+            assert!(why.contains("`give it 10` does not fit"), "{why}");
+        }
+    }
 }
 
 #[test]
