@@ -1,6 +1,6 @@
 //! `cargo xtask clients`: runs published clients from PyPI against our service; trains by agents that use published packages;
-//! runs MCP clients and servers from PyPI and npm; those of OpenEnv, with TRL; published trainers with the
-//! Python package; or PEFT with adapters of a run. It is not part of the tests, because it needs the network and a Python.
+//! runs MCP clients and servers from PyPI and npm; those of OpenEnv, with TRL; servers of ORS; published trainers with
+//! the Python package; or PEFT with adapters of a run. It is not part of the tests, because it needs the network and a Python.
 
 use std::{
     io::{BufRead, BufReader},
@@ -69,6 +69,11 @@ const OPENENV: &str = "openenv-core==0.3.0";
 /// The program that runs them.
 const OPENENV_CASES: &str = "tests/clients/openenv_clients.py";
 
+/// The packages that servers of the Open Reward Standard are written with.
+const ORS: [&str; 2] = ["openreward==0.1.167", "ors-sdk==0.1.0"];
+/// The program that trains in their environments.
+const ORS_CASES: &str = "tests/clients/ors_clients.py";
+
 /// PEFT, with what its models need.
 const PEFT: [&str; 3] = ["torch==2.15.0", "transformers==5.24.0", "peft==0.21.2"];
 /// The program that compares its adapters with ours.
@@ -87,6 +92,8 @@ pub enum Clients {
     /// OpenEnv's clients and TRL against our service, and training in environments of OpenEnv's server; downloads about
     /// 4 GB
     Openenv,
+    /// Training in environments of servers of the Open Reward Standard
+    Ors,
     /// PEFT, which loads adapters of a run, and whose adapters a run loads; downloads about 4 GB
     Peft,
     /// TRL, verl and verifiers with the Python package; downloads about 4 GB
@@ -145,6 +152,17 @@ pub fn run(project: &Project, clients: Clients) -> Result<()> {
         return steps.run(
             "OpenEnv's clients and servers",
             (project.command(&python).arg(OPENENV_CASES))
+                .arg(project.binary())
+                .arg(project.root().join("target/plugins")),
+            "see the first failed case above",
+        );
+    }
+    if clients == Clients::Ors {
+        let installed = || environment(project, "ors", &[&ORS]);
+        let python = steps.take("servers of ORS from PyPI", installed)?;
+        return steps.run(
+            "training in environments of ORS",
+            (project.command(&python).arg(ORS_CASES))
                 .arg(project.binary())
                 .arg(project.root().join("target/plugins")),
             "see the first failed case above",

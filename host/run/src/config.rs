@@ -14,9 +14,9 @@ use rlf_endpoint::EndpointConfig;
 use rlf_environments::environments::EnvironmentConfig;
 use rlf_forge::countries::CountriesConfig;
 use rlf_mcp::{McpConfig, McpError, add_mcp_servers};
-use rlf_openenv::{OpenEnvConfig, OpenEnvError};
 use rlf_plugins::grants::PluginGrants;
 use rlf_policy::{LoraConfig, Precision, Qwen3Config};
+use rlf_remote::{Protocol, RemoteConfig, RemoteError};
 use rlf_rewards::rewards_config::RewardsConfig;
 use rlf_rollout::external_engine::ExternalEngineConfig;
 use rlf_rollout::policy_generator::PolicyGeneratorConfig;
@@ -135,7 +135,10 @@ pub struct RunConfig {
     pub mcp_servers: Option<String>,
     /// Environments behind a URL that speak OpenEnv, by the name that tasks give; see docs/openenv.md.
     #[serde(default)]
-    pub openenv: BTreeMap<String, OpenEnvConfig>,
+    pub openenv: BTreeMap<String, RemoteConfig>,
+    /// Environments behind a URL that speak the Open Reward Standard, by the name that tasks give; see docs/openenv.md.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ors: BTreeMap<String, RemoteConfig>,
     /// Rewards and the condition of success.
     pub rewards: RewardsConfig,
     /// Sizes of the decoding engine.
@@ -183,7 +186,7 @@ pub(crate) fn of_mcp(error: &McpError) -> ConfigurationError {
     ConfigurationError::value(error.key(), error.to_string())
 }
 
-pub(crate) fn of_openenv(error: &OpenEnvError) -> ConfigurationError {
+pub(crate) fn of_remote(error: &RemoteError) -> ConfigurationError {
     ConfigurationError::value(error.key(), error.to_string())
 }
 
@@ -290,6 +293,7 @@ impl RunConfig {
         }
         config.resolve_paths(&base);
         config.set_importance_cap();
+        config.fill_remote();
         (config.check()).map_err(|error| with_place(error, origin, &text, settings))?;
         Ok(config)
     }
@@ -314,6 +318,24 @@ impl RunConfig {
         {
             rl.importance_cap.get_or_insert(IMPORTANCE_CAP);
         }
+    }
+
+    /// Writes out the defaults that depend on the protocol of an environment behind a URL.
+    fn fill_remote(&mut self) {
+        for environment in self.openenv.values_mut() {
+            environment.fill(Protocol::OpenEnv);
+        }
+        for environment in self.ors.values_mut() {
+            environment.fill(Protocol::Ors);
+        }
+    }
+
+    /// The environments behind a URL, by protocol.
+    pub(crate) fn remote(&self) -> [(Protocol, &BTreeMap<String, RemoteConfig>); 2] {
+        [
+            (Protocol::OpenEnv, &self.openenv),
+            (Protocol::Ors, &self.ors),
+        ]
     }
 
     fn resolve_paths(&mut self, base: &Path) {

@@ -35,7 +35,7 @@ use rlf_tools::{NoPolicy, POLICY};
 use rlf_train::run::RunDirectory;
 use tokio::sync::Mutex;
 
-use crate::config::{IN_RUN, RunConfig, of_mcp, of_openenv};
+use crate::config::{IN_RUN, RunConfig, of_mcp, of_remote};
 use crate::demonstrations::DemonstrationSet;
 use crate::error::{ConfigurationError, PluginsError, RunFailure};
 use crate::external_engine::RunEngine;
@@ -234,7 +234,7 @@ impl RunParts {
             .map_err(RunFailure::io(
                 "cannot start a thread that looks after plugins",
             ))?;
-        let servers = rlf_openenv::connect(&config.openenv).map_err(|error| of_openenv(&error))?;
+        let servers = rlf_remote::connect(config.remote()).map_err(|error| of_remote(&error))?;
         let environments =
             Environments::with_servers(&registry, &sandbox, &config.environments, servers);
         let user = user::open(
@@ -336,8 +336,8 @@ impl RunParts {
     }
 
     /// The hashes of everything that the run's plugins consist of: `<alias>` for the code, `<alias> files` for an
-    /// environment in Python, `<alias> data` for the data bound to it, and `mcp.<name>` and `openenv.<name>` for what
-    /// servers say of their tools and environments.
+    /// environment in Python, `<alias> data` for the data bound to it, and `mcp.<name>`, `openenv.<name>` and
+    /// `ors.<name>` for what servers say of their tools and environments.
     pub fn plugin_hashes(&self) -> BTreeMap<String, String> {
         let tools = self.tasks.tools();
         let rewards: BTreeSet<&str> = self.rewards.plugins().collect();
@@ -358,7 +358,9 @@ impl RunParts {
             .map(|server| (format!("mcp.{}", server.name()), server.hash().to_owned()))
             .collect();
         for (name, hash) in self.environments.servers() {
-            hashes.insert(format!("openenv.{name}"), hash.to_owned());
+            let of_ors = self.config.ors.get(name).is_some_and(|one| one.enabled);
+            let table = if of_ors { "ors" } else { "openenv" };
+            hashes.insert(format!("{table}.{name}"), hash.to_owned());
         }
         for plugin in self.registry.plugins() {
             if takes_part(plugin) {

@@ -32,6 +32,7 @@ mod misbehaving_guests;
 mod model_gate;
 mod model_tools;
 mod openenv;
+mod ors;
 mod own_weights;
 mod plan;
 mod plugin_build;

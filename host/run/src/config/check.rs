@@ -4,13 +4,14 @@ use rlf_agents::InvalidAgent;
 use rlf_dialogue::{InvalidDialogue, TokenizerError};
 use rlf_endpoint::EndpointConfigError;
 use rlf_forge::countries::CountriesConfigError;
+use rlf_remote::Protocol;
 use rlf_rollout::policy_generator::InvalidSize;
 use rlf_sandbox::SandboxError;
 use rlf_tools::POLICY;
 use rlf_tools::tool_manager::ToolError;
 use rlf_train::config::{Algorithm, InvalidSetting, RlConfig};
 
-use super::{RunConfig, of_mcp, of_openenv};
+use super::{RunConfig, of_mcp, of_remote};
 use crate::error::ConfigurationError;
 
 /// Stands for the tokenizer's vocabulary, which is not known before the tasks are read, in the check of a model's shape.
@@ -187,14 +188,23 @@ impl RunConfig {
         for (name, server) in &self.mcp {
             server.check(name).map_err(|error| of_mcp(&error))?;
         }
-        for (name, environment) in &self.openenv {
-            environment
-                .check(name)
-                .map_err(|error| of_openenv(&error))?;
-            if environment.enabled && self.plugins.contains_key(name) {
-                let key = format!("openenv.{name}");
+        for (protocol, environments) in self.remote() {
+            for (name, environment) in environments {
+                (environment.check(protocol, name)).map_err(|error| of_remote(&error))?;
+                if !environment.enabled {
+                    continue;
+                }
+                let of_openenv = self.openenv.get(name).is_some_and(|one| one.enabled);
+                let other = if self.plugins.contains_key(name) {
+                    "plugins"
+                } else if protocol == Protocol::Ors && of_openenv {
+                    "openenv"
+                } else {
+                    continue;
+                };
+                let key = format!("{}.{name}", protocol.table());
                 let problem =
-                    format!("[{key}] and [plugins.{name}] have the same name; rename one");
+                    format!("[{key}] and [{other}.{name}] have the same name; rename one");
                 return Err(ConfigurationError::value(key, problem));
             }
         }

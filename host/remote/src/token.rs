@@ -4,13 +4,15 @@ use std::fmt;
 
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 
-use crate::error::OpenEnvError;
+use crate::config::Protocol;
+use crate::error::RemoteError;
 
 /// Minimum length of a token. A shorter one occurs in answers by chance.
 const MIN_TOKEN_BYTES: usize = 8;
 
 /// A token, which is never shown.
 pub(crate) struct Token {
+    protocol: Protocol,
     text: String,
     header: HeaderValue,
 }
@@ -23,8 +25,12 @@ impl fmt::Debug for Token {
 
 impl Token {
     /// Reads the token of an environment from an environment variable.
-    pub(crate) fn read(environment: &str, variable: &str) -> Result<Self, OpenEnvError> {
-        let wrong = |reason: String| OpenEnvError::config(environment, "token_env", reason);
+    pub(crate) fn read(
+        protocol: Protocol,
+        environment: &str,
+        variable: &str,
+    ) -> Result<Self, RemoteError> {
+        let wrong = |reason| RemoteError::config(protocol, environment, "token_env", reason);
         let text = std::env::var(variable).unwrap_or_default();
         if text.is_empty() {
             let missing = format!("the environment variable {variable} is not set");
@@ -43,17 +49,24 @@ impl Token {
             ))
         })?;
         header.set_sensitive(true);
-        Ok(Self { text, header })
+        Ok(Self {
+            protocol,
+            text,
+            header,
+        })
     }
 
-    /// The value of the header `Authorization`.
+    /// The value of the header `Authorization` of a WebSocket.
     pub(crate) fn header(&self) -> &HeaderValue {
         &self.header
     }
 
-    /// The value of the header `Authorization`, as text.
-    pub(crate) fn header_text(&self) -> String {
-        format!("Bearer {}", self.text)
+    /// The header of a request over HTTP, with its name.
+    pub(crate) fn http_header(&self) -> (&'static str, String) {
+        match self.protocol {
+            Protocol::OpenEnv => ("authorization", format!("Bearer {}", self.text)),
+            Protocol::Ors => ("x-api-key", self.text.clone()),
+        }
     }
 }
 
@@ -73,9 +86,13 @@ mod tests {
     fn a_token_is_shown_to_its_server_alone() {
         // A variable that every process has.
         let path = std::env::var("PATH").unwrap();
-        let token = Token::read("chess", "PATH").unwrap();
-        assert_eq!(token.header().as_bytes(), token.header_text().as_bytes());
-        assert_eq!(token.header_text(), format!("Bearer {path}"));
+        let read = |protocol| Token::read(protocol, "chess", "PATH").unwrap();
+        let token = read(Protocol::OpenEnv);
+        let bearer = format!("Bearer {path}");
+        assert_eq!(token.header().as_bytes(), bearer.as_bytes());
+        assert_eq!(token.http_header(), ("authorization", bearer));
+        let of_ors = read(Protocol::Ors).http_header();
+        assert_eq!(of_ors, ("x-api-key", path.clone()));
         let echoed = format!("you sent {path}.");
         assert_eq!(
             without_token(&echoed, Some(&token)),

@@ -16,7 +16,8 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 use url::Url;
 
-use crate::error::ConnectionError;
+use super::error::ConnectionError;
+use crate::host_form::beginning;
 use crate::token::{Token, without_token};
 
 /// Maximum size of a message of a server, in bytes. A larger one breaks the session.
@@ -258,10 +259,9 @@ async fn keep(
 }
 
 fn read(text: &str) -> Result<Answer, ConnectionError> {
-    rlf_json::from_str(text).map_err(|source| {
-        let begins: String = text.chars().take(100).collect();
-        let begins = rlf_sandbox::safe_text(begins.as_bytes());
-        ConnectionError::Unreadable { begins, source }
+    rlf_json::from_str(text).map_err(|source| ConnectionError::Unreadable {
+        begins: beginning(text),
+        source,
     })
 }
 

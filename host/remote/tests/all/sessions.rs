@@ -8,23 +8,24 @@ use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{Ended, Fault};
 use rlf_environments::error::OpenError;
 use rlf_environments::server::{EnvironmentServer, ServerStart, ServerStep};
-use rlf_openenv::{OpenEnvConfig, OpenEnvError, RewardOf, connect};
+use rlf_remote::{Protocol, RemoteConfig, RemoteError, RewardOf, connect};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::scripted::Scripted;
 
-fn config(scripted: &Scripted, environment: &str) -> OpenEnvConfig {
-    OpenEnvConfig {
+fn config(scripted: &Scripted, environment: &str) -> RemoteConfig {
+    RemoteConfig {
         url: scripted.url(environment),
         connect: Duration::from_secs(5),
         deadline: Duration::from_millis(300),
-        ..OpenEnvConfig::default()
+        ..RemoteConfig::default()
     }
 }
 
-fn server(config: OpenEnvConfig) -> Result<Arc<dyn EnvironmentServer>, OpenEnvError> {
-    let servers = connect(&BTreeMap::from([("it".to_owned(), config)]))?;
+fn server(config: RemoteConfig) -> Result<Arc<dyn EnvironmentServer>, RemoteError> {
+    let configs = BTreeMap::from([("it".to_owned(), config)]);
+    let servers = connect([(Protocol::OpenEnv, &configs)])?;
     Ok(servers.into_iter().next().expect("it is enabled"))
 }
 
@@ -76,8 +77,8 @@ async fn a_typed_action_is_a_tool_and_its_reward_the_verdict() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tools_are_called_and_rewards_are_added_where_the_configuration_says_so() {
     let scripted = Scripted::start().await;
-    let config = OpenEnvConfig {
-        reward: RewardOf::Sum,
+    let config = RemoteConfig {
+        reward: Some(RewardOf::Sum),
         reward_range: [0.0, 0.5],
         ..config(&scripted, "calls")
     };
@@ -143,7 +144,7 @@ async fn a_server_without_room_is_asked_again_and_one_that_refuses_is_not() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_more_sessions_are_open_than_the_configuration_allows() {
     let scripted = Scripted::start().await;
-    let config = OpenEnvConfig {
+    let config = RemoteConfig {
         max_sessions: 2,
         ..config(&scripted, "guess")
     };
@@ -182,10 +183,10 @@ async fn the_hash_of_an_environment_changes_with_the_tools_that_it_lists() {
 
 #[test]
 fn what_is_no_server_is_named_with_its_key() {
-    let config = |url: &str| OpenEnvConfig {
+    let config = |url: &str| RemoteConfig {
         url: url.to_owned(),
         connect: Duration::from_secs(5),
-        ..OpenEnvConfig::default()
+        ..RemoteConfig::default()
     };
     let error = server(config("http://127.0.0.1:1")).expect_err("nobody listens");
     assert_eq!(error.key(), "openenv.it");
@@ -193,7 +194,7 @@ fn what_is_no_server_is_named_with_its_key() {
         error.to_string().contains("http://127.0.0.1:1/schema"),
         "{error}"
     );
-    let token = OpenEnvConfig {
+    let token = RemoteConfig {
         token_env: Some("RLF_NO_SUCH_TOKEN".to_owned()),
         ..config("http://127.0.0.1:1")
     };

@@ -1,15 +1,14 @@
 //! A server's tools, first messages and results in the host's form.
 
-use std::collections::BTreeMap;
-
 use rlf_dialogue::message::{Message, Role};
 use rlf_plugins::bindings::types;
-use rlf_plugins::offered_tools::{Checking, LoadedTool, OfferedToolsError, check_tools};
-use rlf_plugins::safe_text::make_string_safe;
+use rlf_plugins::offered_tools::{LoadedTool, OfferedToolsError};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::error::ToolListError;
+use super::error::ToolListError;
+use crate::host_form::{ListedTool, load, of_content, safe};
+use crate::rewards::Failure;
 
 /// The way a model acts in an environment.
 #[derive(Debug, Clone)]
@@ -43,27 +42,15 @@ impl Acting {
         if calls_tools(&schema) || one_of || own != Some(true) {
             return Ok(Self::Tools);
         }
-        let definition = types::ToolDefinition {
+        let acting = ListedTool {
             name: tool.to_owned(),
-            description: description.to_owned(),
-            input_schema: schema.to_string(),
-            output_schema: None,
-            hints: types::Hints::OPEN_WORLD,
-            extra: Vec::new(),
+            description: Some(description.to_owned()),
+            input_schema: schema.as_object().cloned(),
         };
-        let tool = load(vec![definition])?.into_iter().next();
+        let tool = load(vec![acting])?.into_iter().next();
         tool.map(|tool| Self::Action(Box::new(tool)))
             .ok_or(OfferedToolsError::NoTools)
     }
-}
-
-#[derive(Deserialize)]
-struct ListedTool {
-    name: String,
-    #[serde(default)]
-    description: Option<String>,
-    #[serde(alias = "inputSchema", alias = "parameters", default)]
-    input_schema: Map<String, Value>,
 }
 
 /// The request of JSON-RPC for the tools.
@@ -77,25 +64,7 @@ pub(crate) fn tools(response: &Value) -> Result<Vec<LoadedTool>, ToolListError> 
         return Err(ToolListError::Refused(safe(message)));
     }
     let listed = response.pointer("/result/tools").unwrap_or(&Value::Null);
-    let listed = Vec::<ListedTool>::deserialize(listed)?;
-    let definition = |mut tool: ListedTool| {
-        tool.input_schema
-            .entry("type")
-            .or_insert_with(|| Value::from("object"));
-        types::ToolDefinition {
-            name: tool.name,
-            description: tool.description.unwrap_or_default(),
-            input_schema: Value::Object(tool.input_schema).to_string(),
-            output_schema: None,
-            hints: types::Hints::OPEN_WORLD,
-            extra: Vec::new(),
-        }
-    };
-    Ok(load(listed.into_iter().map(definition).collect())?)
-}
-
-fn load(tools: Vec<types::ToolDefinition>) -> Result<Vec<LoadedTool>, OfferedToolsError> {
-    check_tools(tools, &BTreeMap::new(), Checking::Host)
+    Ok(load(Vec::<ListedTool>::deserialize(listed)?)?)
 }
 
 #[derive(Deserialize)]
@@ -143,18 +112,21 @@ pub(crate) fn action_result(observation: &Value) -> types::Observation {
     )
 }
 
-/// The result of a tool. The error is a failure between the server and its tool, with its kind and its words. A server
-/// reports a failure as an object, or as a text, which has no kind. False and an empty text report none.
-pub(crate) fn tool_result(observation: &Value) -> Result<types::Observation, (String, String)> {
+/// The result of a tool. The error is a failure between the server and its tool. A server reports a failure as an
+/// object, or as a text, which has no kind. False and an empty text report none.
+pub(crate) fn tool_result(observation: &Value) -> Result<types::Observation, Failure> {
     match observation.get("error") {
         Some(Value::String(text)) if !text.is_empty() => {
-            return Err((String::new(), text.clone()));
+            return Err(Failure::Inside(text.clone()));
         }
         None | Some(Value::Null | Value::Bool(false) | Value::String(_)) => {}
         Some(error) => {
             let text = |key: &str| error.get(key).and_then(Value::as_str).map(str::to_owned);
             let message = text("message").unwrap_or_else(|| error.to_string());
-            return Err((text("error_type").unwrap_or_default(), message));
+            return Err(match text("error_type").as_deref() {
+                Some("invalid_args" | "tool_not_found") => Failure::Arguments(message),
+                _ => Failure::Inside(message),
+            });
         }
     }
     let result = observation.get("result").unwrap_or(&Value::Null);
@@ -173,21 +145,6 @@ pub(crate) fn tool_result(observation: &Value) -> Result<types::Observation, (St
         (None, other) => types::Content::Structured(other.to_string()),
     };
     Ok(of_content(content, failed))
-}
-
-fn of_content(content: types::Content, failed: bool) -> types::Observation {
-    types::Observation {
-        content: vec![content],
-        failed,
-        metrics: Vec::new(),
-        extra: Vec::new(),
-    }
-}
-
-/// A server's words, shortened, without control characters.
-pub(crate) fn safe(text: &str) -> String {
-    const MAX_CHARS: usize = 100_000;
-    make_string_safe(text.chars().take(MAX_CHARS).collect::<String>())
 }
 
 #[cfg(test)]
@@ -243,18 +200,22 @@ mod tests {
 
     #[test]
     fn a_failure_is_an_object_or_a_text() {
-        for (error, kind, message) in [
+        let inside = |message: &str| Failure::Inside(message.to_owned());
+        for (error, failure) in [
             (
                 json!({"error_type": "timeout", "message": "late"}),
-                "timeout",
-                "late",
+                inside("late"),
             ),
-            (json!({"reason": "late"}), "", r#"{"reason":"late"}"#),
-            (json!("late"), "", "late"),
-            (json!(true), "", "true"),
+            (
+                json!({"error_type": "invalid_args", "message": "no"}),
+                Failure::Arguments("no".to_owned()),
+            ),
+            (json!({"reason": "late"}), inside(r#"{"reason":"late"}"#)),
+            (json!("late"), inside("late")),
+            (json!(true), inside("true")),
         ] {
             let failed = tool_result(&json!({"error": error, "result": null})).unwrap_err();
-            assert_eq!(failed, (kind.to_owned(), message.to_owned()), "{error}");
+            assert_eq!(failed, failure, "{error}");
         }
         for none in [json!(null), json!(false), json!("")] {
             let result = tool_result(&json!({"error": none, "result": "done"})).unwrap();

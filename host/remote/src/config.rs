@@ -9,21 +9,58 @@ use rlf_plugins::manifest::is_valid_name;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::error::OpenEnvError;
+use crate::error::RemoteError;
 
-/// `[openenv.NAME]` of a configuration: an environment that a server offers with the protocol of OpenEnv.
+/// Maximum size of an answer over HTTP, in bytes.
+const MAX_ANSWER_BYTES: u64 = 16 << 20;
+
+/// A protocol of environments behind a URL. Each has tables of its own in a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// OpenEnv, with tables `[openenv.NAME]`.
+    OpenEnv,
+    /// The Open Reward Standard, with tables `[ors.NAME]`.
+    Ors,
+}
+
+impl Protocol {
+    /// The key of its tables.
+    pub fn table(self) -> &'static str {
+        match self {
+            Self::OpenEnv => "openenv",
+            Self::Ors => "ors",
+        }
+    }
+
+    /// The reward of an episode, unless the configuration says otherwise.
+    pub(crate) fn reward(self) -> RewardOf {
+        match self {
+            Self::OpenEnv => RewardOf::Last,
+            Self::Ors => RewardOf::Sum,
+        }
+    }
+}
+
+/// `[openenv.NAME]` or `[ors.NAME]` of a configuration: an environment that a server offers with this protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct OpenEnvConfig {
+pub struct RemoteConfig {
     /// The base URL of the server, such as `http://127.0.0.1:8000`.
     pub url: String,
-    /// The environment variable with the token that is sent as `Authorization: Bearer TOKEN`. Default: none is sent.
+    /// For ORS: the server's name for the environment. Default: the first one that the server lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+    /// The environment variable with the token that is sent, to OpenEnv as `Authorization: Bearer TOKEN`, and to ORS as
+    /// `X-API-Key: TOKEN`. Default: none is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_env: Option<String>,
-    /// The name of the tool that acts, for an environment whose actions are no tool calls. Default `step`.
-    pub tool: String,
-    /// The reward of an episode: `last`, the last one that the server gave, or `sum`. Default `last`.
-    pub reward: RewardOf,
+    /// For OpenEnv: the name of the tool that acts, if the environment's actions are no tool calls. Default `step`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The reward of an episode: `last`, the last one that the server gave, or `sum`. Default `last` for OpenEnv, and
+    /// `sum` for ORS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reward: Option<RewardOf>,
     /// The lowest and the highest reward of an episode. They become the scores 0 and 1. A reward outside of them excludes
     /// the trajectory. Default 0 and 1.
     pub reward_range: [f64; 2],
@@ -47,23 +84,23 @@ pub struct OpenEnvConfig {
 }
 
 /// The reward of an episode, of those that its steps have.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RewardOf {
     /// The last one.
-    #[default]
     Last,
     /// Their sum.
     Sum,
 }
 
-impl Default for OpenEnvConfig {
+impl Default for RemoteConfig {
     fn default() -> Self {
         Self {
             url: String::new(),
+            environment: None,
             token_env: None,
-            tool: "step".to_owned(),
-            reward: RewardOf::Last,
+            tool: None,
+            reward: None,
             reward_range: [0.0, 1.0],
             success_reward: None,
             connect: Duration::from_secs(30),
@@ -76,12 +113,33 @@ impl Default for OpenEnvConfig {
     }
 }
 
-impl OpenEnvConfig {
+impl RemoteConfig {
+    /// Writes out the defaults that depend on the protocol.
+    pub fn fill(&mut self, protocol: Protocol) {
+        self.reward.get_or_insert(protocol.reward());
+        if protocol == Protocol::OpenEnv {
+            self.tool = Some(self.tool().to_owned());
+        }
+    }
+
     /// Refuses a configuration that could never work. It reads nothing but the configuration itself.
-    pub fn check(&self, environment: &str) -> Result<(), OpenEnvError> {
-        let wrong = |key, reason: &str| Err(OpenEnvError::config(environment, key, reason));
-        self.base(environment)?;
-        if !is_valid_name(&self.tool) {
+    pub fn check(&self, protocol: Protocol, environment: &str) -> Result<(), RemoteError> {
+        let wrong =
+            |key, reason: &str| Err(RemoteError::config(protocol, environment, key, reason));
+        self.base(protocol, environment)?;
+        match protocol {
+            Protocol::OpenEnv if self.environment.is_some() => {
+                return wrong("environment", "only [ors.NAME] has it; leave it out");
+            }
+            Protocol::Ors if self.tool.is_some() => {
+                return wrong("tool", "only [openenv.NAME] has it; leave it out");
+            }
+            _ => {}
+        }
+        if self.environment.as_ref().is_some_and(String::is_empty) {
+            return wrong("environment", "write a name that the server lists");
+        }
+        if !is_valid_name(self.tool()) {
             return wrong("tool", "write 1 to 64 of a-z A-Z 0-9 _ -");
         }
         let [least, most] = self.reward_range;
@@ -115,9 +173,14 @@ impl OpenEnvConfig {
         Ok(())
     }
 
+    /// The name of the tool that acts.
+    pub(crate) fn tool(&self) -> &str {
+        self.tool.as_deref().unwrap_or("step")
+    }
+
     /// The base URL, without a slash at its end.
-    pub(crate) fn base(&self, environment: &str) -> Result<Url, OpenEnvError> {
-        let wrong = |reason: &str| OpenEnvError::config(environment, "url", reason);
+    pub(crate) fn base(&self, protocol: Protocol, environment: &str) -> Result<Url, RemoteError> {
+        let wrong = |reason: &str| RemoteError::config(protocol, environment, "url", reason);
         if self.url.is_empty() {
             return Err(wrong(
                 "it is missing; write the URL of a server, such as `http://127.0.0.1:8000`",
@@ -152,8 +215,12 @@ impl OpenEnvConfig {
         };
         HttpRules {
             hosts: BTreeMap::from([(host, rule)]),
-            max_response_bytes: 4 << 20,
-            timeout: self.connect,
+            // A request has the arguments of a call, or the setup of a task.
+            max_request_bytes: 2 * MAX_ANSWER_BYTES,
+            max_response_bytes: MAX_ANSWER_BYTES,
+            timeout: self.connect.max(self.deadline),
+            // Sessions are counted, and each asks for one thing after the other.
+            max_concurrent: 10_000,
             ..HttpRules::default()
         }
     }
@@ -164,16 +231,18 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        let config: OpenEnvConfig = rlf_config::parse(text, "c.toml").unwrap();
-        config.check("chess").unwrap_err().to_string()
+        let config: RemoteConfig = rlf_config::parse(text, "c.toml").unwrap();
+        let refused = config.check(Protocol::OpenEnv, "chess");
+        refused.unwrap_err().to_string()
     }
 
     #[test]
     fn what_is_wrong_is_said_with_its_key() {
         let url = "url = \"http://127.0.0.1:8000/\"\n";
-        let ok: OpenEnvConfig = rlf_config::parse(url, "c.toml").unwrap();
-        ok.check("chess").unwrap();
-        assert_eq!(ok.base("chess").unwrap().as_str(), "http://127.0.0.1:8000/");
+        let ok: RemoteConfig = rlf_config::parse(url, "c.toml").unwrap();
+        ok.check(Protocol::OpenEnv, "chess").unwrap();
+        let base = ok.base(Protocol::OpenEnv, "chess").unwrap();
+        assert_eq!(base.as_str(), "http://127.0.0.1:8000/");
         for (text, says) in [
             ("", "[openenv.chess] url: it is missing"),
             ("url = \"ws://a\"", "[openenv.chess] url: write a URL"),
@@ -185,6 +254,7 @@ mod tests {
         }
         for (more, says) in [
             ("tool = \"a b\"", "tool: write 1 to 64"),
+            ("environment = \"a\"", "environment: only [ors.NAME] has it"),
             ("reward_range = [1, 0]", "reward_range: write two numbers"),
             (
                 "success_reward = 2",
@@ -196,6 +266,36 @@ mod tests {
         ] {
             let error = error(&format!("{url}{more}"));
             assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn each_protocol_has_its_own_keys_and_defaults() {
+        let parse = |text: &str| -> RemoteConfig { rlf_config::parse(text, "c.toml").unwrap() };
+        let url = "url = \"http://127.0.0.1:8000\"\n";
+        let filled = |protocol| {
+            let mut config = parse(url);
+            config.fill(protocol);
+            config.check(protocol, "chess").unwrap();
+            (config.tool, config.reward)
+        };
+        // A run from before there was another protocol has recorded these.
+        let of_openenv = (Some("step".to_owned()), Some(RewardOf::Last));
+        assert_eq!(filled(Protocol::OpenEnv), of_openenv);
+        assert_eq!(filled(Protocol::Ors), (None, Some(RewardOf::Sum)));
+        for (more, says) in [
+            (
+                "tool = \"act\"",
+                "[ors.chess] tool: only [openenv.NAME] has it",
+            ),
+            (
+                "environment = \"\"",
+                "[ors.chess] environment: write a name",
+            ),
+        ] {
+            let config = parse(&format!("{url}{more}"));
+            let error = config.check(Protocol::Ors, "chess").unwrap_err();
+            assert!(error.to_string().contains(says), "{error}");
         }
     }
 }
