@@ -5,8 +5,8 @@ use std::fmt;
 use candle_core::{DType, Device, Tensor};
 
 use rlf_policy::{
-    Decoder, Entry, Key, Model, Operators, PackedBatch, PassOptions, Precision, Purpose,
-    Qwen3Config, Result, Sequence,
+    Decoder, Entry, Key, Model, Operators, PAGE_TOKENS, PackedBatch, PassOptions, Precision,
+    Purpose, Qwen3Config, Result, Sequence,
 };
 
 use crate::policy::Workload;
@@ -164,14 +164,15 @@ pub(crate) fn compare(reference: &Model, other: &Model) -> Result<Parity> {
 /// Logits of every sequence's last token. The first half is read at once, the rest token by token.
 fn decoded(model: &Model, texts: &[Vec<u32>]) -> Result<Vec<f32>> {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(1);
-    let mut decoder = Decoder::new(model, texts.len(), longest, 1)?;
+    let cache = texts.len() * longest.next_multiple_of(PAGE_TOKENS);
+    let mut decoder = Decoder::new(model, cache, longest, 1)?;
     let mut last = Vec::new();
-    for (slot, text) in texts.iter().enumerate() {
+    for (text, sequence) in texts.iter().zip(0..) {
         let half = text.len() / 2;
         let mut logits = decoder.step(
             model,
             &[Entry {
-                slot,
+                sequence,
                 start: 0,
                 tokens: &text[..half],
             }],
@@ -180,7 +181,7 @@ fn decoded(model: &Model, texts: &[Vec<u32>]) -> Result<Vec<f32>> {
             logits = decoder.step(
                 model,
                 &[Entry {
-                    slot,
+                    sequence,
                     start,
                     tokens: &text[start..=start],
                 }],

@@ -82,10 +82,7 @@ impl FrozenPolicy {
             dialogue.stop_ids().to_vec(),
             config.context as usize,
             workers,
-            PolicyGeneratorConfig {
-                slots: config.slots,
-                ..PolicyGeneratorConfig::default()
-            },
+            sizes(config),
         )
         .map_err(RunFailure::table("models"))?;
         Ok(Self {
@@ -181,6 +178,14 @@ impl FrozenPolicy {
     }
 }
 
+/// Sizes of its engine.
+pub(crate) fn sizes(config: &FrozenPolicyConfig) -> PolicyGeneratorConfig {
+    PolicyGeneratorConfig {
+        slots: config.slots,
+        ..PolicyGeneratorConfig::default()
+    }
+}
+
 /// The error of a model whose files cannot be read.
 fn unreadable(
     name: &str,
@@ -196,7 +201,7 @@ fn unreadable(
     ConfigurationError::value(key, problem)
 }
 
-/// Gives a sequence's slot back when it is dropped, also if nobody waits for the answer any more.
+/// Closes a sequence when it is dropped, also if nobody waits for the answer any more.
 struct OpenSequence<'a>(&'a FrozenPolicy, SequenceId);
 
 impl Drop for OpenSequence<'_> {

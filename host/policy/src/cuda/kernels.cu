@@ -709,17 +709,21 @@ __device__ void cache_heads(const T *packed, const u32 *cells, const u32 *positi
   store(is_query ? q + (row * query + head) * dim : keys + (cell * key_value + head - query) * dim, half, low, high);
 }
 
-// Attention of rows over the cache: row r sees the cells cells[r] - positions[r] ..= cells[r]. A block takes one query
-// head of one row: warp w takes positions w, w + warps and so on, each lane PER dimensions. Grid: rows, query heads.
+// Positions of a page of the cache, as in decode/pages.rs. A multiple of the warps of a block that attends.
+#define PAGE_TOKENS 32
+
+// Attention of rows over the cache: row r sees the positions 0 ..= positions[r] of its sequence, whose pages are listed
+// in tables from starts[r] on. A block takes one query head of one row: warp w takes positions w, w + warps and so on,
+// each lane PER dimensions. Grid: rows, query heads.
 template <typename T, int PER>
-__device__ void attend(const T *q, const u32 *cells, const u32 *positions, const T *keys, const T *values, T *out,
-                       int query, int key_value, int dim, float scale) {
+__device__ void attend(const T *q, const u32 *positions, const u32 *starts, const u32 *tables, const T *keys,
+                       const T *values, T *out, int query, int key_value, int dim, float scale) {
   const int MOST = 8;  // warps
   __shared__ float tops[MOST], sums[MOST], parts[MOST][WARP * PER];
   int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
   u64 row = blockIdx.x;
   int head = blockIdx.y, shared = head / (query / key_value), seen = positions[row] + 1;
-  u64 first = cells[row] - positions[row];
+  const u32 *table = tables + starts[row];
   float mine[PER], sum_v[PER] = {};
 #pragma unroll
   for (int i = 0; i < PER; i++) {
@@ -727,21 +731,25 @@ __device__ void attend(const T *q, const u32 *cells, const u32 *positions, const
     mine[i] = c < dim ? number(q[(row * query + head) * dim + c]) * scale : 0.0f;
   }
   float top = -INFINITY, sum = 0.0f;
-  for (int j = warp; j < seen; j += warps) {
-    u64 at = ((first + j) * key_value + shared) * dim + lane * PER;
-    float score = 0.0f, v[PER];
+  for (int before = 0; before < seen; before += PAGE_TOKENS) {
+    u64 first = (u64)table[before / PAGE_TOKENS] * PAGE_TOKENS;
+    int here = min(PAGE_TOKENS, seen - before);
+    for (int j = warp; j < here; j += warps) {
+      u64 at = ((first + j) * key_value + shared) * dim + lane * PER;
+      float score = 0.0f, v[PER];
 #pragma unroll
-    for (int i = 0; i < PER; i++) {
-      bool real = lane * PER + i < dim;
-      score += real ? mine[i] * number(keys[at + i]) : 0.0f;
-      v[i] = real ? number(values[at + i]) : 0.0f;
+      for (int i = 0; i < PER; i++) {
+        bool real = lane * PER + i < dim;
+        score += real ? mine[i] * number(keys[at + i]) : 0.0f;
+        v[i] = real ? number(values[at + i]) : 0.0f;
+      }
+      score = warp_sum(score);
+      float higher = fmaxf(top, score), keep = __expf(top - higher), e = __expf(score - higher);
+      top = higher;
+      sum = sum * keep + e;
+#pragma unroll
+      for (int i = 0; i < PER; i++) sum_v[i] = sum_v[i] * keep + e * v[i];
     }
-    score = warp_sum(score);
-    float higher = fmaxf(top, score), keep = __expf(top - higher), e = __expf(score - higher);
-    top = higher;
-    sum = sum * keep + e;
-#pragma unroll
-    for (int i = 0; i < PER; i++) sum_v[i] = sum_v[i] * keep + e * v[i];
   }
   if (lane == 0) tops[warp] = top, sums[warp] = sum;
 #pragma unroll
@@ -860,10 +868,10 @@ KERNEL(cache_heads, P,
 #undef P
 
 #define ATTEND(per, type, T)                                                                                       \
-  extern "C" __global__ void attend_##per##_##type(const T *q, const u32 *cells, const u32 *positions,             \
-                                                   const T *keys, const T *values, T *out, int query,              \
-                                                   int key_value, int dim, float scale) {                          \
-    attend<T, per>(q, cells, positions, keys, values, out, query, key_value, dim, scale);                          \
+  extern "C" __global__ void attend_##per##_##type(const T *q, const u32 *positions, const u32 *starts,            \
+                                                   const u32 *tables, const T *keys, const T *values, T *out,      \
+                                                   int query, int key_value, int dim, float scale) {               \
+    attend<T, per>(q, positions, starts, tables, keys, values, out, query, key_value, dim, scale);                 \
   }                                                                                                                \
   ENTRY(attend_##per##_##type)
 #define ATTENDS(per) ATTEND(per, f32, float) ATTEND(per, bf16, bf16)

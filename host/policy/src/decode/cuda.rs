@@ -2,88 +2,94 @@
 
 use candle_core::cuda_backend::cudarc::driver::CudaSlice;
 
-use super::{DeviceCache, Entry, rows_of};
+use super::{DeviceCache, PAGE_TOKENS, Placed, rows_of};
 use crate::cuda::{self, Cuda, Number};
 use crate::error::Result;
 use crate::model::Model;
 use crate::qwen3::{Backend, Network, lock};
 use crate::sample::{Draw, Sampled, diverged};
 
-/// Keys and values of all slots, per layer `[slots * context, kv heads * dim]`.
+/// Keys and values of all pages, per layer `[pages * positions of a page, kv heads * dim]`.
 pub(super) struct CudaCache<T> {
     keys: Vec<CudaSlice<T>>,
     values: Vec<CudaSlice<T>>,
-    lens: Vec<usize>,
-    context: usize,
-    /// Numbers of a position.
-    width: usize,
+    /// Numbers of a page in a layer.
+    page: usize,
+}
+
+/// The places of a step's rows, as index arrays.
+#[derive(Default)]
+struct Places {
+    /// Cache row of each row: where its key and value go.
+    cells: Vec<u32>,
+    /// Position of each row in its sequence.
+    positions: Vec<u32>,
+    /// Where the table of each row's sequence starts in `tables`.
+    starts: Vec<u32>,
+    /// The tables of all sequences, one after the other: pages in the order of positions.
+    tables: Vec<u32>,
+}
+
+impl Places {
+    fn new(entries: &[Placed<'_>]) -> Self {
+        let mut places = Self::default();
+        for placed in entries {
+            for position in placed.entry.start..placed.entry.end() {
+                places.cells.push(placed.cell(position) as u32);
+                places.positions.push(position as u32);
+                places.starts.push(places.tables.len() as u32);
+            }
+            places.tables.extend_from_slice(placed.table);
+        }
+        places
+    }
 }
 
 impl<T: Number> CudaCache<T> {
-    pub(super) fn new(model: &Model, slots: usize, context: usize) -> Result<Self> {
+    /// A cache of so many pages for a model's shape.
+    pub(super) fn new(model: &Model, pages: usize) -> Result<Self> {
         let device = cuda::device_of(model.device())?;
-        let width = model.heads().key_value * model.heads().dim;
+        let page = PAGE_TOKENS * model.heads().key_value * model.heads().dim;
         let layers = || {
             (0..model.config().num_hidden_layers)
-                .map(|_| device.alloc_zeros::<T>(slots * context * width))
+                .map(|_| device.alloc_zeros::<T>(pages * page))
                 .collect::<candle_core::Result<Vec<_>>>()
         };
         let (keys, values) = (layers()?, layers()?);
         // Another thread, with another stream, may use them first.
         model.device().synchronize()?;
-        Ok(Self {
-            keys,
-            values,
-            lens: vec![0; slots],
-            context,
-            width,
-        })
+        Ok(Self { keys, values, page })
     }
 
     /// The logits after each entry's last token, `[entries, vocabulary]`.
     fn logits(
         &mut self,
         network: &Network<Cuda<'_, T>>,
-        entries: &[Entry<'_>],
+        entries: &[Placed<'_>],
     ) -> candle_core::Result<CudaSlice<f32>> {
         let b = &network.backend;
-        let (ids, last) = rows_of(entries);
-        let (mut cells, mut positions) = (Vec::new(), Vec::new());
-        for entry in entries {
-            for position in entry.start..entry.start + entry.tokens.len() {
-                cells.push((entry.slot * self.context + position) as u32);
-                positions.push(position as u32);
-            }
-        }
-        let places = [&b.indices(&cells)?, &b.indices(&positions)?];
-        let logits = network.decode(&ids, &last, |number, layer, packed, mixed| {
+        let (ids, last) = rows_of(entries.iter().map(|placed| &placed.entry));
+        let places = Places::new(entries);
+        let (cells, positions) = (b.indices(&places.cells)?, b.indices(&places.positions)?);
+        let (starts, tables) = (b.indices(&places.starts)?, b.indices(&places.tables)?);
+        network.decode(&ids, &last, |number, layer, packed, mixed| {
             let (keys, values) = (&mut self.keys[number], &mut self.values[number]);
             let norms = [layer.q_norm, layer.k_norm];
-            let q = b.cache_heads(packed, places, norms, keys, values)?;
-            b.attend(&q, places, keys, values, mixed)
-        })?;
-        for entry in entries {
-            self.lens[entry.slot] = entry.start + entry.tokens.len();
-        }
-        Ok(logits)
+            let q = b.cache_heads(packed, [&cells, &positions], norms, keys, values)?;
+            b.attend(&q, &positions, [&starts, &tables], keys, values, mixed)
+        })
     }
 }
 
 impl<T: Number> DeviceCache for CudaCache<T> {
-    fn len(&self, slot: usize) -> usize {
-        self.lens.get(slot).copied().unwrap_or(0)
-    }
-
-    fn copy_prefix(&mut self, from: usize, to: usize, len: usize) -> Result<()> {
-        let place = |slot: usize| slot * self.context * self.width;
+    fn copy_page(&mut self, from: usize, to: usize) -> Result<()> {
         for cache in self.keys.iter().chain(&self.values) {
-            cuda::copy_within(cache, place(from), place(to), len * self.width)?;
+            cuda::copy_within(cache, from * self.page, to * self.page, self.page)?;
         }
-        self.lens[to] = len;
         Ok(())
     }
 
-    fn step(&mut self, model: &Model, entries: &[Entry<'_>]) -> Result<Vec<f32>> {
+    fn step(&mut self, model: &Model, entries: &[Placed<'_>]) -> Result<Vec<f32>> {
         if entries.is_empty() {
             return Ok(Vec::new());
         }
@@ -96,7 +102,7 @@ impl<T: Number> DeviceCache for CudaCache<T> {
     fn sample(
         &mut self,
         model: &Model,
-        entries: &[Entry<'_>],
+        entries: &[Placed<'_>],
         draws: &[Option<Draw>],
     ) -> Result<Option<Vec<Option<Sampled>>>> {
         let made = draws.iter().flatten();

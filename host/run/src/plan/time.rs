@@ -71,8 +71,11 @@ impl StepTimes {
                 let one = (clock.operations).training(lengths.tokens, targets, checkpointing);
                 sft.batch_size as f64 * one / clock.training_rate()
             }),
-            rollout: (rl.filter(|_| config.external_engine.is_none()))
-                .map(|rl| clock.rollout(config.engine.slots, trajectories(rl))),
+            rollout: (rl.filter(|_| config.external_engine.is_none())).map(|rl| {
+                // Trajectories that have no room in the cache wait.
+                let room = config.cache_tokens() / lengths.tokens.max(1);
+                clock.rollout(config.engine.slots.min(room), trajectories(rl))
+            }),
             update: rl.map(|rl| clock.update(rl)),
         }
     }
@@ -140,7 +143,7 @@ impl Clock<'_> {
         let rows = slots.min(trajectories).max(1);
         let row = self.operations.forward(1, 1) / (DECODING_ON_GPU * products);
         // On average, half of a sequence is in the cache.
-        let cached = memory.cache(1, tokens) as f64 / 2.0;
+        let cached = memory.cache(tokens) as f64 / 2.0;
         let pass = self.shape.num_hidden_layers as f64 * LAYER_SECONDS
             + read as f64 / bandwidth
             + rows as f64 * (row + cached / bandwidth);
