@@ -117,7 +117,7 @@ impl RunFolder {
     }
 }
 
-/// A record without times: everything else is a function of the seed.
+/// A record without times, and without counts that depend on them: everything else is a function of the seed.
 pub fn without_times(mut record: Value) -> Value {
     drop_times(&mut record);
     record
@@ -128,7 +128,13 @@ fn drop_times(record: &mut Value) {
         key.ends_with("_s")
             || matches!(
                 key,
-                "wall-us" | "cpu-us" | "tool_wait_share" | "decode_busy_share"
+                "wall-us"
+                    | "cpu-us"
+                    | "tool_wait_share"
+                    | "decode_busy_share"
+                    | "cache_evicted"
+                    | "cache_preempted"
+                    | "cache_read_again"
             )
     };
     match record {

@@ -5,8 +5,8 @@ use std::fmt;
 use candle_core::{DType, Device, Tensor};
 
 use rlf_policy::{
-    Decoder, Draw, DrawKey, Entry, Key, Model, Operators, PackedBatch, PassOptions, Precision,
-    Purpose, Qwen3Config, Result, Sampler, SamplingParams, Sequence,
+    Decoder, Draw, DrawKey, Entry, Key, Model, Operators, PAGE_TOKENS, PackedBatch, PassOptions,
+    Precision, Purpose, Qwen3Config, Result, Sampler, SamplingParams, Sequence,
 };
 
 use crate::policy::Workload;
@@ -172,14 +172,15 @@ pub(crate) fn compare(reference: &Model, other: &Model) -> Result<Parity> {
 /// Logits of every sequence's last token. The first half is read at once, the rest token by token.
 fn decoded(model: &Model, texts: &[Vec<u32>]) -> Result<Vec<f32>> {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(1);
-    let mut decoder = Decoder::new(model, texts.len(), longest, 1)?;
+    let cache = texts.len() * longest.next_multiple_of(PAGE_TOKENS);
+    let mut decoder = Decoder::new(model, cache, longest, 1)?;
     let mut last = Vec::new();
-    for (slot, text) in texts.iter().enumerate() {
+    for (text, sequence) in texts.iter().zip(0..) {
         let half = text.len() / 2;
         let mut logits = decoder.step(
             model,
             &[Entry {
-                slot,
+                sequence,
                 start: 0,
                 tokens: &text[..half],
             }],
@@ -188,7 +189,7 @@ fn decoded(model: &Model, texts: &[Vec<u32>]) -> Result<Vec<f32>> {
             logits = decoder.step(
                 model,
                 &[Entry {
-                    slot,
+                    sequence,
                     start,
                     tokens: &text[start..=start],
                 }],
@@ -203,24 +204,25 @@ fn decoded(model: &Model, texts: &[Vec<u32>]) -> Result<Vec<f32>> {
 /// token by token.
 fn sampled(reference: &Model, other: &Model, texts: &[Vec<u32>]) -> Result<f64> {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(1);
-    let decoder = |model| Decoder::new(model, texts.len(), longest, 1);
+    let tokens = texts.len() * longest.next_multiple_of(PAGE_TOKENS);
+    let decoder = |model| Decoder::new(model, tokens, longest, 1);
     let (mut ours, mut theirs) = (decoder(reference)?, decoder(other)?);
     let sampler = Sampler::new(SamplingParams::default(), 0, Purpose::Test)?;
     let mut worst = 0.0_f64;
     for start in 0..longest {
         let (mut entries, mut draws) = (Vec::new(), Vec::new());
-        for (slot, text) in texts.iter().enumerate() {
+        for (sequence, text) in (0..).zip(texts) {
             let Some(token) = text.get(start..=start) else {
                 continue;
             };
             entries.push(Entry {
-                slot,
+                sequence,
                 start,
                 tokens: token,
             });
             let key = DrawKey {
                 step: 0,
-                task: slot as u64,
+                task: sequence,
                 sample: 0,
                 position: start as u64,
             };

@@ -15,9 +15,9 @@ use serde_json::json;
 
 use rlf_policy::measure::{decode_together, quickstart_shape};
 use rlf_policy::{
-    AdamW, Decoder, Key, Model, Operators, OptimizerConfig, PackedBatch, PassOptions, Precision,
-    PublishedShape, Purpose, Qwen3Config, Result, Sampler, SamplingParams, Sequence, cpu_facts,
-    micro_batches,
+    AdamW, Decoder, Key, Model, Operators, OptimizerConfig, PAGE_TOKENS, PackedBatch, PassOptions,
+    Precision, PublishedShape, Purpose, Qwen3Config, Result, Sampler, SamplingParams, Sequence,
+    cpu_facts, micro_batches,
 };
 
 /// The sizes of a measurement.
@@ -393,13 +393,14 @@ fn decode(
         .map(|i| tokens(i as u64, workload.prompt, workload.config.vocab_size))
         .collect();
     let context = workload.prompt + workload.new_tokens;
+    let cache = batch * context.next_multiple_of(PAGE_TOKENS);
     let sampler = Sampler::new(SamplingParams::default(), 0, Purpose::Test)?;
     let episode = |model: &Model, decoder: &mut Decoder| {
         decode_together(model, decoder, &sampler, &prompts, workload.new_tokens)
     };
-    let mut own = Decoder::new(model, batch, context, workers)?;
+    let mut own = Decoder::new(model, cache, context, workers)?;
     let mut other = twin
-        .map(|twin| Decoder::new(twin, batch, context, workers))
+        .map(|twin| Decoder::new(twin, cache, context, workers))
         .transpose()?;
     let (seconds, plain) = fastest(
         workload.time,

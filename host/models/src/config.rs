@@ -79,7 +79,7 @@ pub struct FrozenPolicyConfig {
     #[serde(default = "default_context")]
     pub context: u32,
     /// Number of questions that are answered at once; further ones wait. Default 8. Memory grows with
-    /// `slots x context`, as that of `[engine]` does.
+    /// `slots x context`, as that of `[engine]` does by default.
     #[serde(default = "default_slots")]
     pub slots: usize,
 }

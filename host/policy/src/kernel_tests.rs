@@ -15,6 +15,7 @@ use libloading::Library;
 use rlf_random::{Key, Purpose};
 
 use crate::batch::Span;
+use crate::decode::{PAGE_TOKENS, pages_of};
 use crate::ops::attention::{Attention, Heads, attention_into};
 use crate::ops::attention_backward::attention_backward_into;
 use crate::ops::embedding::{embed_backward_into, embed_into};
@@ -903,15 +904,22 @@ fn attention_over_more_keys_than_threads_is_that_of_the_cpu() {
 fn decoding<T: Number>(shape: (usize, usize, usize), lengths: &[usize]) {
     let sequences = Sequences::<T>::new(shape, lengths);
     let heads = sequences.attention.heads;
-    // Slots have room for more positions than are used, and are not in the order of sequences.
-    let context = 45;
+    // Pages have room for more positions than are used. They are in the order of neither sequences nor positions.
+    let pages: usize = lengths.iter().map(|length| pages_of(*length)).sum();
+    let mut left = (0..pages as u32).rev();
     let (mut cells, mut positions) = (Vec::new(), Vec::new());
-    for (sequence, length) in lengths.iter().enumerate() {
-        let slot = lengths.len() - 1 - sequence;
-        cells.extend((0..*length).map(|position| (slot * context + position) as u32));
-        positions.extend(0..*length as u32);
+    let (mut starts, mut tables): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+    for length in lengths {
+        let table: Vec<u32> = left.by_ref().take(pages_of(*length)).collect();
+        for position in 0..*length {
+            let page = table[position / PAGE_TOKENS] as usize;
+            cells.push((page * PAGE_TOKENS + position % PAGE_TOKENS) as u32);
+            positions.push(position as u32);
+            starts.push(tables.len() as u32);
+        }
+        tables.extend(table);
     }
-    let cached = lengths.len() * context * heads.key_value * heads.dim;
+    let cached = pages * PAGE_TOKENS * heads.key_value * heads.dim;
     let count = sequences.tokens * heads.out_width();
     let (mut q, mut keys, mut values): (Vec<T>, Vec<T>, Vec<T>) =
         (poison(count), poison(cached), poison(cached));
@@ -935,8 +943,9 @@ fn decoding<T: Number>(shape: (usize, usize, usize), lengths: &[usize]) {
     let per_lane = heads.dim.div_ceil(WARP).next_power_of_two();
     Kernel::of::<T>(&format!("attend_{per_lane}"))
         .slice(&q)
-        .slice(&cells)
         .slice(&positions)
+        .slice(&starts)
+        .slice(&tables)
         .slice(&keys)
         .slice(&values)
         .output(&mut out)
@@ -952,7 +961,7 @@ fn decoding<T: Number>(shape: (usize, usize, usize), lengths: &[usize]) {
 fn decoding_gives_the_attention_of_the_cpu() {
     // One for each number of dimensions that a lane takes.
     for (shape, lengths) in [
-        ((4, 2, 24), [40, 7]),
+        ((4, 2, 24), [70, 7]),
         ((3, 1, 48), [9, 2]),
         ((2, 2, 80), [9, 2]),
         ((8, 2, 128), [12, 5]),

@@ -47,11 +47,11 @@
 //! };
 //! let model = Model::init(&config, 0, &Device::Cpu)?;
 //!
-//! // Decode: read a prompt into slot 0, draw the next token.
+//! // Decode: read a prompt into sequence 0, draw the next token. The cache has room for 256 tokens.
 //! let sampler = Sampler::new(SamplingParams::default(), 0, Purpose::Rollout)?;
-//! let mut decoder = Decoder::new(&model, 4, 64, 1)?;
+//! let mut decoder = Decoder::new(&model, 256, 64, 1)?;
 //! let key = DrawKey { step: 0, task: 0, sample: 0, position: 3 };
-//! let prompt = Entry { slot: 0, start: 0, tokens: &[1, 2, 3] };
+//! let prompt = Entry { sequence: 0, start: 0, tokens: &[1, 2, 3] };
 //! let drawn = decoder.sample(&model, &[prompt], &[Some(Draw { sampler, key })])?;
 //! let drawn = drawn[0].expect("one draw was asked for");
 //!
@@ -107,7 +107,7 @@ mod weights;
 
 pub use batch::{PackedBatch, Sequence, micro_batches};
 pub use config::Qwen3Config;
-pub use decode::{Decoder, Entry};
+pub use decode::{Decoder, Entry, PAGE_TOKENS};
 pub use device::{
     CpuFacts, DeviceChoice, DeviceFacts, NoCuda, Processor, cpu_facts, cuda_status, device_facts,
     machine_memory, open_device,

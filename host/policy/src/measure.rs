@@ -27,8 +27,8 @@ pub fn quickstart_shape() -> Qwen3Config {
     }
 }
 
-/// Decodes `new_tokens` tokens after each prompt, all prompts together. The prompts have one length. The decoder needs a
-/// slot for each of them.
+/// Decodes `new_tokens` tokens after each prompt, all prompts together. The prompts have one length. The decoder needs
+/// room for all of them.
 pub fn decode_together(
     model: &Model,
     decoder: &mut Decoder,
@@ -41,9 +41,9 @@ pub fn decode_together(
     for _ in 0..new_tokens {
         let entries: Vec<Entry<'_>> = last
             .iter()
-            .enumerate()
-            .map(|(slot, tokens)| Entry {
-                slot,
+            .zip(0..)
+            .map(|(tokens, sequence)| Entry {
+                sequence,
                 start,
                 tokens,
             })

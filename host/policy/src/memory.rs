@@ -13,6 +13,7 @@ use std::rc::Rc;
 
 use crate::batch::{PackedBatch, Sequence};
 use crate::config::Qwen3Config;
+use crate::decode::{PAGE_TOKENS, pages_of};
 use crate::device::Processor;
 use crate::error::Result;
 use crate::grad::{TrainedParameters, network_pass};
@@ -104,19 +105,11 @@ impl PolicyMemory {
         MOMENTS as u64 * self.trained()
     }
 
-    /// The cache of keys and values of a [`Decoder`](crate::Decoder).
-    pub fn cache(&self, slots: usize, context: usize) -> u64 {
+    /// The cache of keys and values of a [`Decoder`](crate::Decoder) with room for so many tokens, in whole pages.
+    pub fn cache(&self, tokens: usize) -> u64 {
         let (heads, layers) = (self.heads(), self.config.num_hidden_layers);
-        match self.processor {
-            Processor::Cpu => {
-                let slot: usize = heads.cache_lens(layers, context).iter().sum();
-                (slots * slot) as u64 * F32
-            }
-            Processor::Cuda => {
-                let width = heads.key_value * heads.dim;
-                (2 * layers * slots * context * width) as u64 * self.row_bytes()
-            }
-        }
+        let numbers = 2 * layers * heads.key_value * heads.dim;
+        (pages_of(tokens) * PAGE_TOKENS * numbers) as u64 * self.row_bytes()
     }
 
     /// A step of decoding that reads `rows` tokens of at most `entries` sequences, without the cache.
@@ -330,14 +323,14 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_holds_every_position_of_every_slot() {
-        let memory = quickstart(Processor::Cpu);
-        // Three layers, two heads of 24 numbers; 381 positions take 24 tiles of 16.
-        assert_eq!(memory.cache(7, 381), 7 * 3 * 2 * 24 * (384 + 381) * 4);
-        assert_eq!(
-            quickstart(Processor::Cuda).cache(7, 381),
-            7 * 3 * 2 * 24 * 2 * 381 * 4
-        );
+    fn the_cache_has_keys_and_values_of_every_token_in_whole_pages() {
+        // Three layers, two heads of 24 numbers; 381 tokens take twelve pages of 32.
+        for processor in [Processor::Cpu, Processor::Cuda] {
+            assert_eq!(
+                quickstart(processor).cache(381),
+                2 * 3 * 2 * 24 * 12 * 32 * 4
+            );
+        }
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rlf_policy::{DrawKey, Sampler};
 
-/// The id of one token sequence for which a generator keeps state (a slot in a KV cache).
+/// The id of one token sequence for which a generator keeps state, such as keys and values. Later sequences have
+/// larger ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SequenceId(pub u64);
 
@@ -69,8 +70,14 @@ pub struct GeneratorTimes {
     pub waiting: Duration,
     /// Tokens sampled.
     pub sampled: u64,
-    /// Tokens fed, prompts and observations included.
+    /// Tokens fed: prompts, observations, sampled tokens, and those that are read again.
     pub fed: u64,
+    /// Tokens fed again, because their sequence had lost its pages of the KV cache; 0 for an external engine.
+    pub read_again: u64,
+    /// Sequences that lost their pages while no turn was under way; 0 for an external engine.
+    pub evicted: u64,
+    /// Sequences that lost their pages while a turn was under way; 0 for an external engine.
+    pub preempted: u64,
     /// Forward passes; 0 for an external engine.
     pub passes: u64,
 }

@@ -1,9 +1,9 @@
 //! The policy as a generator: one thread that batches the turns of all trajectories.
 //!
 //! One forward pass feeds the prompts that just arrived, the observations that came back, and the
-//! last token of every turn under way. A trajectory whose tools run keeps its slot in the KV cache
-//! and is not part of the pass. Sequences that begin with the same prompt read it once: later ones
-//! copy the keys and values of the first.
+//! last token of every turn under way. A trajectory whose tools run is not part of the pass. It keeps
+//! its pages of the KV cache, unless others need them. Sequences that begin with the same prompt read
+//! it once: later ones share the keys and values of the first.
 
 mod decode_loop;
 
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
-use rlf_policy::{Decoder, Model};
+use rlf_policy::{Decoder, Model, PAGE_TOKENS};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
@@ -25,37 +25,60 @@ use decode_loop::DecodeLoop;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyGeneratorConfig {
-    /// Sequences in the KV cache at once; further trajectories wait for a slot. The cache takes
-    /// `slots x context x layers x kv_heads x head_dim x 8` bytes. Default 512.
+    /// Maximum number of sequences that generate in one pass, the oldest ones; further ones wait. A
+    /// sequence whose tools run does not count. Default 512.
     pub slots: usize,
+    /// Tokens in the KV cache, of all sequences together. At least the context, so that one sequence
+    /// always fits. A token takes `layers x kv_heads x head_dim x 8` bytes, or half of it in bf16.
+    /// Default: `slots x context`, which is enough for `slots` open sequences of any length. If more
+    /// tokens are open than fit, some are read again: slower, with the same results on the CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_tokens: Option<usize>,
     /// Maximum number of tokens fed in one pass; longer prompts take several passes. Default 8192.
     pub step_tokens: usize,
 }
 
 /// A size that cannot work, or that no machine has the memory for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key} = {value}: write 1 to {max}")]
+#[error("{key} = {value}: write {min} to {max}")]
 pub struct InvalidSize {
     /// The key in the configuration.
     pub key: &'static str,
     /// The configured value.
     pub value: usize,
+    /// The minimum.
+    pub min: usize,
     /// The maximum.
     pub max: usize,
 }
 
 impl PolicyGeneratorConfig {
-    /// Refuses sizes that cannot work, or that no machine has the memory for.
-    pub fn validate(&self) -> Result<(), InvalidSize> {
-        for (key, value, max) in [
-            ("slots", self.slots, 16_384),
-            ("step_tokens", self.step_tokens, 1 << 20),
-        ] {
-            if !(1..=max).contains(&value) {
-                return Err(InvalidSize { key, value, max });
+    /// Refuses sizes that cannot work with sequences of up to `context` tokens, or that no machine has the memory for.
+    pub fn validate(&self, context: usize) -> Result<(), InvalidSize> {
+        let cache_tokens = self
+            .cache_tokens
+            .map(|tokens| ("cache_tokens", tokens, context, 1 << 31));
+        let sizes = [
+            ("slots", self.slots, 1, 16_384),
+            ("step_tokens", self.step_tokens, 1, 1 << 20),
+        ];
+        for (key, value, min, max) in sizes.into_iter().chain(cache_tokens) {
+            if !(min..=max).contains(&value) {
+                return Err(InvalidSize {
+                    key,
+                    value,
+                    min,
+                    max,
+                });
             }
         }
         Ok(())
+    }
+
+    /// Tokens in the KV cache, for sequences of up to `context` tokens: those of `cache_tokens`, or of its default.
+    pub fn cache_tokens(&self, context: usize) -> usize {
+        let of_all_slots = || self.slots * context.next_multiple_of(PAGE_TOKENS);
+        self.cache_tokens.unwrap_or_else(of_all_slots)
     }
 }
 
@@ -63,6 +86,7 @@ impl Default for PolicyGeneratorConfig {
     fn default() -> Self {
         Self {
             slots: 512,
+            cache_tokens: None,
             step_tokens: 8192,
         }
     }
@@ -107,7 +131,8 @@ impl PolicyGenerator {
                 let Some(first) = first_request(&inbox) else {
                     return;
                 };
-                let ended = match Decoder::new(&model, config.slots, context, workers) {
+                let tokens = config.cache_tokens(context);
+                let ended = match Decoder::new(&model, tokens, context, workers) {
                     Ok(decoder) => {
                         DecodeLoop::new(&model, decoder, stop_ids, config).run(first, &inbox)
                     }

@@ -8,8 +8,11 @@ use rlf_policy::{
     DrawKey, Model, PackedBatch, PassOptions, Purpose, Qwen3Config, Sampler, SamplingParams,
     Sequence,
 };
-use rlf_rollout::generate::{GenerateError, GenerateRequest, Generator, SequenceId};
+use rlf_rollout::generate::{
+    GenerateError, GenerateRequest, Generator, GeneratorTimes, SequenceId,
+};
 use rlf_rollout::policy_generator::{PolicyGenerator, PolicyGeneratorConfig};
+use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 const STOP: u32 = 7;
@@ -50,8 +53,14 @@ fn prompt(number: u64) -> Vec<u32> {
         .collect()
 }
 
-/// Plays one sequence of several turns; `pauses` decides how long its "tools" run.
-async fn play(engine: Arc<PolicyGenerator>, number: u64, pauses: u64) -> Played {
+/// Plays one sequence of several turns; `pauses` decides how long its "tools" run. The first turn's tools wait for
+/// those of the other sequences at the barrier.
+async fn play(
+    engine: Arc<PolicyGenerator>,
+    number: u64,
+    pauses: u64,
+    barrier: Arc<Barrier>,
+) -> Played {
     let sampler = Sampler::new(SamplingParams::default(), 11, Purpose::Rollout).unwrap();
     let sequence = SequenceId(number);
     let (mut played, mut sampled) = (
@@ -88,6 +97,9 @@ async fn play(engine: Arc<PolicyGenerator>, number: u64, pauses: u64) -> Played 
             .log_prob_bits
             .extend(generated.log_probs.iter().map(|x| x.to_bits()));
         append = vec![1, 2, 3 + turn as u32];
+        if turn == 0 {
+            barrier.wait().await;
+        }
         for _ in 0..(number * 7 + turn * 13 + pauses * 5) % (1 + pauses) {
             tokio::task::yield_now().await;
         }
@@ -97,23 +109,36 @@ async fn play(engine: Arc<PolicyGenerator>, number: u64, pauses: u64) -> Played 
 }
 
 fn play_all(count: u64, config: PolicyGeneratorConfig, workers: usize, pauses: u64) -> Vec<Played> {
+    play_with_barrier(count, config, workers, pauses, 1).0
+}
+
+/// The same, with first turns that wait until so many of them have ended; and the engine's times and counts.
+fn play_with_barrier(
+    count: u64,
+    config: PolicyGeneratorConfig,
+    workers: usize,
+    pauses: u64,
+    first_turns: usize,
+) -> (Vec<Played>, GeneratorTimes) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .build()
         .unwrap();
     let engine =
         Arc::new(PolicyGenerator::start(model(), vec![STOP], CONTEXT, workers, config).unwrap());
+    let barrier = Arc::new(Barrier::new(first_turns));
     runtime.block_on(async {
         let mut all = JoinSet::new();
         for place in 0..count {
             // A different order of arrival for every setting.
             let number = (place * (2 * pauses + 1)) % count;
-            let engine = engine.clone();
-            all.spawn(async move { (number, play(engine, number, pauses).await) });
+            let (engine, barrier) = (engine.clone(), barrier.clone());
+            all.spawn(async move { (number, play(engine, number, pauses, barrier).await) });
         }
         let mut done = all.join_all().await;
         done.sort_by_key(|(number, _)| *number);
-        done.into_iter().map(|(_, played)| played).collect()
+        let played = done.into_iter().map(|(_, played)| played).collect();
+        (played, engine.take_times().await)
     })
 }
 
@@ -125,6 +150,7 @@ fn sequences_are_the_same_alone_and_in_any_company() {
         PolicyGeneratorConfig {
             slots: 1,
             step_tokens: 1,
+            ..PolicyGeneratorConfig::default()
         },
         1,
         0,
@@ -143,7 +169,11 @@ fn sequences_are_the_same_alone_and_in_any_company() {
     ] {
         let together = play_all(
             count,
-            PolicyGeneratorConfig { slots, step_tokens },
+            PolicyGeneratorConfig {
+                slots,
+                step_tokens,
+                ..PolicyGeneratorConfig::default()
+            },
             workers,
             pauses,
         );
@@ -151,6 +181,37 @@ fn sequences_are_the_same_alone_and_in_any_company() {
             alone, together,
             "{slots} slots, {step_tokens} tokens a pass, {workers} workers"
         );
+    }
+}
+
+#[test]
+fn a_small_cache_gives_the_same_sequences_as_a_large_one() {
+    // After their first turns, all sequences have tokens at once: more than the small cache has room for.
+    let count = 16;
+    let play = |cache_tokens, slots, step_tokens, workers| {
+        let config = PolicyGeneratorConfig {
+            slots,
+            cache_tokens,
+            step_tokens,
+        };
+        play_with_barrier(count, config, workers, 3, count as usize)
+    };
+    let (expected, times) = play(None, 16, 8192, 2);
+    assert_eq!(
+        (times.evicted, times.preempted, times.read_again),
+        (0, 0, 0)
+    );
+    for (cache_tokens, slots, step_tokens, workers) in [
+        (CONTEXT, 16, 8192, 2),
+        (CONTEXT, 3, 4, 1),
+        (2 * CONTEXT, 16, 16, 2),
+    ] {
+        let (played, times) = play(Some(cache_tokens), slots, step_tokens, workers);
+        assert_eq!(
+            played, expected,
+            "{cache_tokens} tokens, {slots} slots, {step_tokens} tokens a pass, {workers} workers"
+        );
+        assert!(times.evicted > 0 && times.read_again > 0, "{times:?}");
     }
 }
 
@@ -190,6 +251,7 @@ fn a_sequence_that_does_not_fit_is_refused_and_others_go_on() {
     let config = PolicyGeneratorConfig {
         slots: 2,
         step_tokens: 64,
+        ..PolicyGeneratorConfig::default()
     };
     let engine = Arc::new(PolicyGenerator::start(model(), vec![STOP], CONTEXT, 1, config).unwrap());
     let sampler = Sampler::new(SamplingParams::default(), 0, Purpose::Test).unwrap();

@@ -425,6 +425,11 @@ impl RunConfig {
         }
     }
 
+    /// Tokens in the engine's cache of keys and values.
+    pub(crate) fn cache_tokens(&self) -> usize {
+        self.engine.cache_tokens(self.dialogue.context as usize)
+    }
+
     /// Number of threads to work with.
     pub fn workers(&self) -> usize {
         self.workers.unwrap_or_else(|| {

@@ -83,10 +83,7 @@ impl FrozenPolicy {
             dialogue.stop_ids().to_vec(),
             config.context as usize,
             workers,
-            PolicyGeneratorConfig {
-                slots: config.slots,
-                ..PolicyGeneratorConfig::default()
-            },
+            sizes(config),
         )
         .map_err(RunFailure::table("models"))?;
         Ok(Self {
@@ -182,6 +179,14 @@ impl FrozenPolicy {
     }
 }
 
+/// Sizes of its engine.
+pub(crate) fn sizes(config: &FrozenPolicyConfig) -> PolicyGeneratorConfig {
+    PolicyGeneratorConfig {
+        slots: config.slots,
+        ..PolicyGeneratorConfig::default()
+    }
+}
+
 /// The error of a model whose files cannot be read.
 fn unreadable(
     name: &str,
@@ -197,7 +202,7 @@ fn unreadable(
     ConfigurationError::value(key, problem)
 }
 
-/// Gives a sequence's slot back when it is dropped, also if nobody waits for the answer any more.
+/// Closes a sequence when it is dropped, also if nobody waits for the answer any more.
 struct OpenSequence<'a>(&'a FrozenPolicy, SequenceId);
 
 impl Drop for OpenSequence<'_> {

@@ -112,13 +112,13 @@ impl EvenGame {
             ..SamplingParams::default()
         };
         let sampler = Sampler::new(params, SEED, Purpose::Rollout).unwrap();
-        let mut decoder = Decoder::new(policy, 1, 64, 1).unwrap();
+        let mut decoder = Decoder::new(policy, 64, 64, 1).unwrap();
         let (mut start, mut next) = (0, prompt.clone());
         let mut sample_turn = |append: &[u32], n: u64| -> (Vec<u32>, Vec<f32>) {
             next.extend_from_slice(append);
             let turn = (0..n).map(|_| {
                 let entry = Entry {
-                    slot: 0,
+                    sequence: 0,
                     start,
                     tokens: &next,
                 };

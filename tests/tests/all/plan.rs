@@ -63,13 +63,18 @@ fn a_plan_for_a_gpu_that_is_too_small_fails_and_says_what_to_change() {
     ];
     let plan = host.run(arguments);
     assert_eq!(plan.code(), Some(1), "{plan}");
-    for said in ["it does not fit", "engine.slots = 8", "saves"] {
+    for said in ["it does not fit", "engine.cache_tokens = 32768", "saves"] {
         assert!(plan.stdout.contains(said), "no `{said}`: {plan}");
     }
     let fits = host.run(
         [
             &arguments[..],
-            &["--set", "precision=bf16", "--set", "engine.slots=16"],
+            &[
+                "--set",
+                "precision=bf16",
+                "--set",
+                "engine.cache_tokens=65536",
+            ],
         ]
         .concat(),
     );

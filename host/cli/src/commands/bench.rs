@@ -8,7 +8,7 @@ use candle_core::Device;
 use rlf_dialogue::tool::{Ended, ToolCall};
 use rlf_plugins::turn::TurnContext;
 use rlf_policy::measure::{decode_together, quickstart_shape};
-use rlf_policy::{Decoder, Model, Purpose, Sampler, SamplingParams, cpu_facts};
+use rlf_policy::{Decoder, Model, PAGE_TOKENS, Purpose, Sampler, SamplingParams, cpu_facts};
 use rlf_sandbox::SandboxConfig;
 use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde_json::json;
@@ -47,7 +47,8 @@ pub(crate) fn run(options: &Bench) -> anyhow::Result<ExitCode> {
 fn tokens_per_second(workers: usize) -> anyhow::Result<f64> {
     let model = Model::init(&quickstart_shape(), 0, &Device::Cpu)?;
     let sampler = Sampler::new(SamplingParams::default(), 0, Purpose::Test)?;
-    let mut decoder = Decoder::new(&model, BATCH, NEW_TOKENS, workers)?;
+    let cache = BATCH * NEW_TOKENS.next_multiple_of(PAGE_TOKENS);
+    let mut decoder = Decoder::new(&model, cache, NEW_TOKENS, workers)?;
     let prompts = vec![vec![1_u32]; BATCH];
     let (began, mut tokens) = (Instant::now(), 0);
     while began.elapsed() < TIME {

@@ -760,50 +760,58 @@ template <typename T, int PER> __device__ __forceinline__ void read_lane(const T
 // Positions that a warp of `attend` takes at once, so that it waits once for all of them.
 #define AT_ONCE 4
 
-// Attention of rows over the cache: row r sees the cells cells[r] - positions[r] ..= cells[r]. A block takes one query
-// head of one row: warp w takes positions w, w + warps and so on, each lane PER dimensions. Grid: rows, query heads.
+// Positions of a page of the cache, as in decode/pages.rs: what the warps of a block take at once.
+#define PAGE_TOKENS 32
+
+// Attention of rows over the cache: row r sees the positions 0 ..= positions[r] of its sequence, whose pages are listed
+// in tables from starts[r] on. A block takes one query head of one row: warp w takes positions w, w + warps and so on,
+// each lane PER dimensions. Grid: rows, query heads.
 template <typename T, int PER>
-__device__ void attend(const T *q, const u32 *cells, const u32 *positions, const T *keys, const T *values, T *out,
-                       int query, int key_value, int dim, float scale) {
+__device__ void attend(const T *q, const u32 *positions, const u32 *starts, const u32 *tables, const T *keys,
+                       const T *values, T *out, int query, int key_value, int dim, float scale) {
   const int MOST = 8;  // warps
   __shared__ float tops[MOST], sums[MOST], parts[MOST][WARP * PER];
   int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
   u64 row = blockIdx.x;
   int head = blockIdx.y, shared = head / (query / key_value), seen = positions[row] + 1;
-  u64 first = cells[row] - positions[row];
+  const u32 *table = tables + starts[row];
   float mine[PER], sum_v[PER] = {};
   read_lane(q + (row * query + head) * dim, dim, mine);
   float top = -INFINITY, sum = 0.0f;
-  for (int start = warp; start < seen; start += AT_ONCE * warps) {
-    float k[AT_ONCE][PER], v[AT_ONCE][PER], scores[AT_ONCE];
+  for (int before = 0; before < seen; before += PAGE_TOKENS) {
+    u64 first = (u64)table[before / PAGE_TOKENS] * PAGE_TOKENS;
+    int here = min(PAGE_TOKENS, seen - before);
+    for (int start = warp; start < here; start += AT_ONCE * warps) {
+      float k[AT_ONCE][PER], v[AT_ONCE][PER], scores[AT_ONCE];
 #pragma unroll
-    for (int n = 0; n < AT_ONCE; n++) {
-      int j = min(start + n * warps, seen - 1);
-      u64 at = ((first + j) * key_value + shared) * dim;
-      read_lane(keys + at, dim, k[n]);
-      read_lane(values + at, dim, v[n]);
-    }
-    float higher = top;
+      for (int n = 0; n < AT_ONCE; n++) {
+        int j = min(start + n * warps, here - 1);
+        u64 at = ((first + j) * key_value + shared) * dim;
+        read_lane(keys + at, dim, k[n]);
+        read_lane(values + at, dim, v[n]);
+      }
+      float higher = top;
 #pragma unroll
-    for (int n = 0; n < AT_ONCE; n++) {
-      float score = 0.0f;
+      for (int n = 0; n < AT_ONCE; n++) {
+        float score = 0.0f;
 #pragma unroll
-      for (int i = 0; i < PER; i++) score += mine[i] * k[n][i];
-      score = warp_sum(score) * scale;
-      scores[n] = start + n * warps < seen ? score : -INFINITY;
-      higher = fmaxf(higher, scores[n]);
-    }
-    float keep = __expf(top - higher);
-    top = higher;
-    sum *= keep;
+        for (int i = 0; i < PER; i++) score += mine[i] * k[n][i];
+        score = warp_sum(score) * scale;
+        scores[n] = start + n * warps < here ? score : -INFINITY;
+        higher = fmaxf(higher, scores[n]);
+      }
+      float keep = __expf(top - higher);
+      top = higher;
+      sum *= keep;
 #pragma unroll
-    for (int i = 0; i < PER; i++) sum_v[i] *= keep;
+      for (int i = 0; i < PER; i++) sum_v[i] *= keep;
 #pragma unroll
-    for (int n = 0; n < AT_ONCE; n++) {
-      float e = __expf(scores[n] - top);
-      sum += e;
+      for (int n = 0; n < AT_ONCE; n++) {
+        float e = __expf(scores[n] - top);
+        sum += e;
 #pragma unroll
-      for (int i = 0; i < PER; i++) sum_v[i] += e * v[n][i];
+        for (int i = 0; i < PER; i++) sum_v[i] += e * v[n][i];
+      }
     }
   }
   if (lane == 0) tops[warp] = top, sums[warp] = sum;
@@ -951,10 +959,10 @@ KERNEL(cache_heads, P,
 #undef P
 
 #define ATTEND(per, type, T)                                                                                       \
-  extern "C" __global__ void attend_##per##_##type(const T *q, const u32 *cells, const u32 *positions,             \
-                                                   const T *keys, const T *values, T *out, int query,              \
-                                                   int key_value, int dim, float scale) {                          \
-    attend<T, per>(q, cells, positions, keys, values, out, query, key_value, dim, scale);                          \
+  extern "C" __global__ void attend_##per##_##type(const T *q, const u32 *positions, const u32 *starts,            \
+                                                   const u32 *tables, const T *keys, const T *values, T *out,      \
+                                                   int query, int key_value, int dim, float scale) {               \
+    attend<T, per>(q, positions, starts, tables, keys, values, out, query, key_value, dim, scale);                 \
   }                                                                                                                \
   ENTRY(attend_##per##_##type)
 #define ATTENDS(per) ATTEND(per, f32, float) ATTEND(per, bf16, bf16)

@@ -972,11 +972,12 @@ impl<T: Number> Cuda<'_, T> {
         Ok(q)
     }
 
-    /// Attention of rows over the cache.
+    /// Attention of rows over the cache. The pages of a row's sequence start at `starts` of the row in `tables`.
     pub(crate) fn attend(
         &self,
         q: &CudaSlice<T>,
-        [cells, positions]: [&CudaSlice<u32>; 2],
+        positions: &CudaSlice<u32>,
+        [starts, tables]: [&CudaSlice<u32>; 2],
         keys: &CudaSlice<T>,
         values: &CudaSlice<T>,
         out: &mut CudaSlice<T>,
@@ -985,8 +986,9 @@ impl<T: Number> Cuda<'_, T> {
         let per_lane = heads.dim.div_ceil(WARP).next_power_of_two();
         self.kernel(&format!("attend_{per_lane}"))
             .slice(q)
-            .slice(cells)
             .slice(positions)
+            .slice(starts)
+            .slice(tables)
             .slice(keys)
             .slice(values)
             .output(out)
@@ -994,7 +996,7 @@ impl<T: Number> Cuda<'_, T> {
             .int(heads.key_value)?
             .int(heads.dim)?
             .float(heads.scale())
-            .launch((cells.len(), heads.query), (ATTENDING * WARP, 1))
+            .launch((positions.len(), heads.query), (ATTENDING * WARP, 1))
     }
 }
 

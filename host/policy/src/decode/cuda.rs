@@ -4,7 +4,7 @@ mod recorded;
 
 use candle_core::cuda_backend::cudarc::driver::CudaSlice;
 
-use super::{DeviceCache, Entry, rows_of};
+use super::{DeviceCache, PAGE_TOKENS, Placed, pages_of, rows_of};
 use crate::cuda::{self, Cuda, Number};
 use crate::error::Result;
 use crate::model::Model;
@@ -12,59 +12,112 @@ use crate::qwen3::{Backend, Network, lock};
 use crate::sample::{Draw, Sampled, diverged};
 use recorded::{RecordedStep, RecordedSteps, recorded_rows};
 
-/// Keys and values of all slots, and the steps that were recorded with them.
+/// Keys and values of all pages, and the steps that were recorded with them.
 pub(super) struct CudaCache<T> {
     layers: LayerCaches<T>,
-    lens: Vec<usize>,
-    context: usize,
-    /// Numbers of a position.
-    width: usize,
+    /// Numbers of a page in a layer.
+    page: usize,
+    /// A page that no sequence has. Rows without a sequence use it.
+    spare: u32,
+    /// Number of pages of the longest sequence.
+    longest: usize,
     recorded: RecordedSteps,
 }
 
-/// Keys and values, per layer `[slots * context + 1, kv heads * dim]`. The last position is nobody's.
+/// Keys and values, per layer `[pages * positions of a page, kv heads * dim]`.
 struct LayerCaches<T> {
     keys: Vec<CudaSlice<T>>,
     values: Vec<CudaSlice<T>>,
 }
 
-/// The rows of a step.
-struct Rows {
+/// The places of a step's rows, as index arrays.
+#[derive(Default)]
+struct Places {
+    ids: Vec<u32>,
+    /// Cache row of each row: where its key and value go.
+    cells: Vec<u32>,
+    /// Position of each row in its sequence.
+    positions: Vec<u32>,
+    /// Where the table of each row's sequence starts in `tables`.
+    starts: Vec<u32>,
+    /// The tables of all sequences, one after the other: pages in the order of positions.
+    tables: Vec<u32>,
+    /// The rows whose logits are computed.
+    last: Vec<u32>,
+}
+
+impl Places {
+    fn new(entries: &[Placed<'_>]) -> Self {
+        let (ids, last) = rows_of(entries.iter().map(|placed| &placed.entry));
+        let mut places = Self {
+            ids,
+            last,
+            ..Self::default()
+        };
+        for placed in entries {
+            for position in placed.entry.start..placed.entry.end() {
+                places.cells.push(placed.cell(position) as u32);
+                places.positions.push(position as u32);
+                places.starts.push(places.tables.len() as u32);
+            }
+            places.tables.extend_from_slice(placed.table);
+        }
+        places
+    }
+}
+
+/// [`Places`] on the device.
+struct DevicePlaces {
     ids: CudaSlice<u32>,
-    /// The place in the cache of each.
     cells: CudaSlice<u32>,
-    /// The position in its sequence of each.
     positions: CudaSlice<u32>,
-    /// Those whose logits are computed.
+    starts: CudaSlice<u32>,
+    tables: CudaSlice<u32>,
     last: CudaSlice<u32>,
 }
 
+impl DevicePlaces {
+    fn new<T: Number>(b: &Cuda<'_, T>, places: &Places) -> candle_core::Result<Self> {
+        Ok(Self {
+            ids: b.indices(&places.ids)?,
+            cells: b.indices(&places.cells)?,
+            positions: b.indices(&places.positions)?,
+            starts: b.indices(&places.starts)?,
+            tables: b.indices(&places.tables)?,
+            last: b.indices(&places.last)?,
+        })
+    }
+}
+
 impl<T: Number> LayerCaches<T> {
-    /// The logits of the step's last rows, `[last, vocabulary]`.
+    /// Fills the cache with the step's rows. Returns the logits of the last ones, `[last, vocabulary]`.
     fn logits(
         &mut self,
         network: &Network<Cuda<'_, T>>,
-        rows: &Rows,
+        places: &DevicePlaces,
     ) -> candle_core::Result<CudaSlice<f32>> {
         let b = &network.backend;
-        let (ids, last) = ((&rows.ids, rows.ids.len()), (&rows.last, rows.last.len()));
-        let places = [&rows.cells, &rows.positions];
+        let ids = (&places.ids, places.ids.len());
+        let last = (&places.last, places.last.len());
+        let positions = &places.positions;
         network.decode(ids, last, |number, layer, packed, mixed| {
             let (keys, values) = (&mut self.keys[number], &mut self.values[number]);
             let norms = [layer.q_norm, layer.k_norm];
-            let q = b.cache_heads(packed, places, norms, keys, values)?;
-            b.attend(&q, places, keys, values, mixed)
+            let q = b.cache_heads(packed, [&places.cells, positions], norms, keys, values)?;
+            let tables = [&places.starts, &places.tables];
+            b.attend(&q, positions, tables, keys, values, mixed)
         })
     }
 }
 
 impl<T: Number> CudaCache<T> {
-    pub(super) fn new(model: &Model, slots: usize, context: usize) -> Result<Self> {
+    /// A cache of so many pages for a model's shape, and sequences of up to `context` tokens.
+    pub(super) fn new(model: &Model, pages: usize, context: usize) -> Result<Self> {
         let device = cuda::device_of(model.device())?;
-        let width = model.heads().key_value * model.heads().dim;
+        let page = PAGE_TOKENS * model.heads().key_value * model.heads().dim;
         let layers = || {
             (0..model.config().num_hidden_layers)
-                .map(|_| device.alloc_zeros::<T>((slots * context + 1) * width))
+                .map(|_| device.alloc_zeros::<T>((pages + 1) * page))
                 .collect::<candle_core::Result<Vec<_>>>()
         };
         let layers = LayerCaches {
@@ -75,53 +128,36 @@ impl<T: Number> CudaCache<T> {
         model.device().synchronize()?;
         Ok(Self {
             layers,
-            lens: vec![0; slots],
-            context,
-            width,
+            page,
+            spare: pages as u32,
+            longest: pages_of(context),
             recorded: RecordedSteps::default(),
         })
-    }
-
-    /// The place in the cache and the position of each of the entries' rows.
-    fn places(&self, entries: &[Entry<'_>]) -> (Vec<u32>, Vec<u32>) {
-        let rows = entries.iter().flat_map(|entry| {
-            let first = entry.slot * self.context;
-            (entry.start..entry.start + entry.tokens.len())
-                .map(move |position| ((first + position) as u32, position as u32))
-        });
-        rows.unzip()
-    }
-
-    /// The place in the cache that is nobody's.
-    fn nobody(&self) -> u32 {
-        (self.lens.len() * self.context) as u32
     }
 
     /// The logits after each entry's last token, `[entries, vocabulary]`.
     fn logits(
         &mut self,
         network: &Network<Cuda<'_, T>>,
-        entries: &[Entry<'_>],
+        entries: &[Placed<'_>],
     ) -> candle_core::Result<CudaSlice<f32>> {
-        let b = &network.backend;
-        let (ids, last) = rows_of(entries);
-        let (cells, positions) = self.places(entries);
-        let rows = Rows {
-            ids: b.indices(&ids)?,
-            cells: b.indices(&cells)?,
-            positions: b.indices(&positions)?,
-            last: b.indices(&last)?,
-        };
-        let logits = self.layers.logits(network, &rows)?;
-        self.read(entries);
-        Ok(logits)
+        let places = DevicePlaces::new(&network.backend, &Places::new(entries))?;
+        self.layers.logits(network, &places)
     }
 
-    /// Notes that the entries' tokens were read.
-    fn read(&mut self, entries: &[Entry<'_>]) {
-        for entry in entries {
-            self.lens[entry.slot] = entry.start + entry.tokens.len();
+    /// The places of `rows` rows: one for each entry, and spare ones. Every table takes as much room as the longest.
+    fn recorded_places(&self, entries: &[Placed<'_>], rows: usize) -> Places {
+        let mut places = Places::new(entries);
+        places.ids.resize(rows, 0);
+        places.cells.resize(rows, self.spare * PAGE_TOKENS as u32);
+        places.positions.resize(rows, 0);
+        places.starts = (0..rows).map(|row| (row * self.longest) as u32).collect();
+        places.tables = vec![self.spare; rows * self.longest];
+        for (room, placed) in places.tables.chunks_mut(self.longest).zip(entries) {
+            room[..placed.table.len()].copy_from_slice(placed.table);
         }
+        places.last = (0..rows as u32).collect();
+        places
     }
 
     /// The draws of a step in which every entry has one token. The first step of a size loads its kernels, the second is
@@ -130,52 +166,42 @@ impl<T: Number> CudaCache<T> {
         &mut self,
         model: &Model,
         network: &Network<Cuda<'_, T>>,
-        entries: &[Entry<'_>],
+        entries: &[Placed<'_>],
         draws: &[Option<Draw>],
     ) -> candle_core::Result<Vec<Option<Sampled>>> {
         let b = &network.backend;
-        let (mut ids, _) = rows_of(entries);
-        let (mut cells, mut positions) = self.places(entries);
-        let mut draws = draws.to_vec();
         let rows = recorded_rows(entries.len());
-        ids.resize(rows, 0);
-        cells.resize(rows, self.nobody());
-        positions.resize(rows, 0);
+        let places = self.recorded_places(entries, rows);
+        let mut draws = draws.to_vec();
         draws.resize(rows, None);
-
-        let known = self.recorded.take(model, rows);
-        let mut step = match known {
-            Some(step) => step,
-            None => RecordedStep::new(b, rows)?,
+        let mut step = match self.recorded.take(model, rows) {
+            Some(mut step) => {
+                step.set_places(&b.device, &places)?;
+                step
+            }
+            None => RecordedStep::new(b, &places)?,
         };
-        step.set(&b.device, [&ids, &cells, &positions], &draws)?;
-        step.run(b, |rows, draws| {
-            let logits = self.layers.logits(network, rows)?;
+        step.set_draws(&b.device, &draws)?;
+        step.run(b, |places, draws| {
+            let logits = self.layers.logits(network, places)?;
             b.draw(&logits, draws)
         })?;
         let mut drawn = step.drawn(&b.device)?;
         self.recorded.put(rows, step);
-        self.read(entries);
         drawn.truncate(entries.len());
         Ok(drawn)
     }
 }
 
 impl<T: Number> DeviceCache for CudaCache<T> {
-    fn len(&self, slot: usize) -> usize {
-        self.lens.get(slot).copied().unwrap_or(0)
-    }
-
-    fn copy_prefix(&mut self, from: usize, to: usize, len: usize) -> Result<()> {
-        let place = |slot: usize| slot * self.context * self.width;
+    fn copy_page(&mut self, from: usize, to: usize) -> Result<()> {
         for cache in self.layers.keys.iter().chain(&self.layers.values) {
-            cuda::copy_within(cache, place(from), place(to), len * self.width)?;
+            cuda::copy_within(cache, from * self.page, to * self.page, self.page)?;
         }
-        self.lens[to] = len;
         Ok(())
     }
 
-    fn step(&mut self, model: &Model, entries: &[Entry<'_>]) -> Result<Vec<f32>> {
+    fn step(&mut self, model: &Model, entries: &[Placed<'_>]) -> Result<Vec<f32>> {
         if entries.is_empty() {
             return Ok(Vec::new());
         }
@@ -188,7 +214,7 @@ impl<T: Number> DeviceCache for CudaCache<T> {
     fn sample(
         &mut self,
         model: &Model,
-        entries: &[Entry<'_>],
+        entries: &[Placed<'_>],
         draws: &[Option<Draw>],
     ) -> Result<Option<Vec<Option<Sampled>>>> {
         let made = draws.iter().flatten();
@@ -197,7 +223,8 @@ impl<T: Number> DeviceCache for CudaCache<T> {
         }
         let locked = lock(model.operands());
         let network = cuda::network::<T, _>(model, &locked)?;
-        let drawn = if entries.iter().all(|entry| entry.tokens.len() == 1) {
+        let has_one_token = |placed: &Placed<'_>| placed.entry.tokens.len() == 1;
+        let drawn = if entries.iter().all(has_one_token) {
             self.recorded_step(model, &network, entries, draws)?
         } else {
             let logits = self.logits(&network, entries)?;

@@ -2,7 +2,7 @@
 
 use candle_core::{D, DType, Tensor};
 
-use super::{DeviceCache, Entry, rows_of};
+use super::{DeviceCache, PAGE_TOKENS, Placed, rows_of};
 use crate::error::Result;
 use crate::model::Model;
 use crate::ops::attention::Heads;
@@ -13,12 +13,10 @@ use crate::ops::rotary::plain_rotate;
 use crate::ops::swiglu::plain_swiglu;
 use crate::weights::LayerWeights;
 
-/// Keys and values of all slots, per layer `[slots * context, kv heads * dim]`.
+/// Keys and values of all pages, per layer `[pages * positions of a page, kv heads * dim]`.
 pub(super) struct PlainCache {
     keys: Vec<Tensor>,
     values: Vec<Tensor>,
-    lens: Vec<usize>,
-    context: usize,
 }
 
 /// The places of a step's rows, as index tensors.
@@ -42,9 +40,10 @@ struct Places {
 }
 
 impl PlainCache {
-    pub(super) fn new(model: &Model, slots: usize, context: usize) -> Result<Self> {
+    /// A cache of so many pages for a model's shape.
+    pub(super) fn new(model: &Model, pages: usize) -> Result<Self> {
         let heads = model.heads();
-        let shape = (slots * context, heads.key_value * heads.dim);
+        let shape = (pages * PAGE_TOKENS, heads.key_value * heads.dim);
         let layers = model.config().num_hidden_layers;
         let zeros = || Tensor::zeros(shape, DType::F32, model.device());
         Ok(Self {
@@ -54,35 +53,26 @@ impl PlainCache {
             values: (0..layers)
                 .map(|_| zeros())
                 .collect::<candle_core::Result<_>>()?,
-            lens: vec![0; slots],
-            context,
         })
     }
 }
 
 impl DeviceCache for PlainCache {
-    fn len(&self, slot: usize) -> usize {
-        self.lens.get(slot).copied().unwrap_or(0)
-    }
-
-    fn copy_prefix(&mut self, from: usize, to: usize, len: usize) -> Result<()> {
-        if len > 0 {
-            for cache in self.keys.iter().chain(&self.values) {
-                let rows = cache.narrow(0, from * self.context, len)?.copy()?;
-                cache.slice_set(&rows, 0, to * self.context)?;
-            }
+    fn copy_page(&mut self, from: usize, to: usize) -> Result<()> {
+        for cache in self.keys.iter().chain(&self.values) {
+            let rows = cache.narrow(0, from * PAGE_TOKENS, PAGE_TOKENS)?.copy()?;
+            cache.slice_set(&rows, 0, to * PAGE_TOKENS)?;
         }
-        self.lens[to] = len;
         Ok(())
     }
 
-    fn step(&mut self, model: &Model, entries: &[Entry<'_>]) -> Result<Vec<f32>> {
+    fn step(&mut self, model: &Model, entries: &[Placed<'_>]) -> Result<Vec<f32>> {
         if entries.is_empty() {
             return Ok(Vec::new());
         }
-        let places = self.places(model, entries)?;
+        let places = Self::places(model, entries)?;
         let weights = model.frozen();
-        let (ids, last) = rows_of(entries);
+        let (ids, last) = rows_of(entries.iter().map(|placed| &placed.entry));
         let mut x = plain_embedding(&weights.embedding, &ids)?;
         let eps = model.eps();
         for (number, layer) in weights.layers.iter().enumerate() {
@@ -93,9 +83,6 @@ impl DeviceCache for PlainCache {
             let normed = plain_rms_norm(&x, &layer.post_norm, eps)?;
             let wide = layer.gate_up.plain(&normed)?;
             x = (x + layer.down.plain(&plain_swiglu(&wide)?)?)?;
-        }
-        for entry in entries {
-            self.lens[entry.slot] = entry.start + entry.tokens.len();
         }
         let last = Tensor::from_slice(&last, last.len(), model.device())?;
         let x = plain_rms_norm(&x.index_select(&last, 0)?, &weights.norm, eps)?;
@@ -108,25 +95,25 @@ impl DeviceCache for PlainCache {
 }
 
 impl PlainCache {
-    fn places(&self, model: &Model, entries: &[Entry<'_>]) -> Result<Places> {
+    fn places(model: &Model, entries: &[Placed<'_>]) -> Result<Places> {
         let heads = model.heads();
         let device = model.device();
         let longest = entries
             .iter()
-            .map(|entry| entry.tokens.len())
+            .map(|placed| placed.entry.tokens.len())
             .max()
             .unwrap_or(0);
         let positions = entries
             .iter()
-            .map(|entry| entry.start + entry.tokens.len())
+            .map(|placed| placed.entry.end())
             .max()
             .unwrap_or(0);
         let (mut padded, mut packed, mut write, mut read) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut mask, mut cos, mut sin) = (Vec::new(), Vec::new(), Vec::new());
         let mut first = 0u32;
-        for (index, entry) in entries.iter().enumerate() {
-            let count = entry.tokens.len();
+        for (index, placed) in entries.iter().enumerate() {
+            let (entry, count) = (placed.entry, placed.entry.tokens.len());
             for row in 0..longest {
                 // Padding repeats the entry's last row; its result is never read.
                 let real = row.min(count - 1);
@@ -135,7 +122,7 @@ impl PlainCache {
                 if row < count {
                     packed.push((index * longest + row) as u32);
                     write.extend(vec![
-                        (entry.slot * self.context + position) as u32;
+                        placed.cell(position) as u32;
                         heads.key_value * heads.dim
                     ]);
                 }
@@ -150,10 +137,7 @@ impl PlainCache {
                 cos.extend_from_slice(c);
                 sin.extend_from_slice(s);
             }
-            let filled = entry.start + count;
-            read.extend(
-                (0..positions).map(|j| (entry.slot * self.context + j.min(filled - 1)) as u32),
-            );
+            read.extend((0..positions).map(|j| placed.cell(j.min(entry.end() - 1)) as u32));
             first += count as u32;
         }
         let rows = packed.len();

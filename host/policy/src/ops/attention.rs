@@ -11,7 +11,7 @@
 //!    multiplication with its inverse).
 //!
 //! Positions count from the start of the sequence. Nothing above depends on how many rows are computed at once, on
-//! the length of the sequence beyond p, on slots, packing or threads: so a decoded row equals the training forward's.
+//! the length of the sequence beyond p, on pages, packing or threads: so a decoded row equals the training forward's.
 //! Speed comes from computing up to eight query rows together, each with chains of its own.
 //!
 //! Keys are stored in tiles of sixteen positions, `[tile][dimension][position in tile]`, so that the lanes of step 2
@@ -22,6 +22,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+pub(crate) use super::attention_rows::Paged;
 use super::attention_rows::{ROWS, Rows, attend};
 use super::norm::{inverse_rms, sum_of_squares};
 use super::rotary::{RotaryTable, rotate};
@@ -61,12 +62,6 @@ impl Heads {
 
     pub(crate) fn scale(&self) -> f32 {
         1.0 / (self.dim as f32).sqrt()
-    }
-
-    /// Numbers that the keys and the values of a sequence of up to `context` tokens take in the CPU's cache, all layers.
-    pub(crate) fn cache_lens(&self, layers: usize, context: usize) -> [usize; 2] {
-        let heads = layers * self.key_value;
-        [heads * self.tiles_len(context), heads * context * self.dim]
     }
 
     /// Numbers that the keys of `positions` positions take as tiles.
@@ -153,13 +148,13 @@ pub(crate) fn store_keys(keys: &[f32], dim: usize, first_position: usize, tiles:
     }
 }
 
-/// Computes the attention of one head of one sequence, given keys as tiles. The decoder calls it. Row `r` is at
-/// position `visible - 1 + step r`.
+/// Computes the attention of one head of one sequence, given pages of keys as tiles and of values `[position, dim]`.
+/// The decoder calls it. Row `r` is at position `visible - 1 + step r`.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn attend_cached(
     queries: &[f32],
-    tiles: &[f32],
-    values: &[f32],
+    keys: Paged<'_>,
+    values: Paged<'_>,
     dim: usize,
     visible: usize,
     step: usize,
@@ -169,7 +164,7 @@ pub(crate) fn attend_cached(
 ) {
     let rows = Rows {
         queries,
-        tiles,
+        keys,
         values,
         value_stride: dim,
         dim,
@@ -237,6 +232,8 @@ pub(crate) fn attention_into(
                     keys,
                 );
                 store_keys(keys, dim, 0, tiles);
+                let (tiles, values) =
+                    ([&tiles[..tiles_len]], [&packed[heads.value_column(head)..]]);
                 for query_head in head * heads.group()..(head + 1) * heads.group() {
                     let column = query_head * dim;
                     let queries = &mut queries[..rows];
@@ -252,8 +249,8 @@ pub(crate) fn attention_into(
                     );
                     let rows = Rows {
                         queries,
-                        tiles: &tiles[..tiles_len],
-                        values: &packed[heads.value_column(head)..],
+                        keys: Paged::whole(&tiles),
+                        values: Paged::whole(&values),
                         value_stride: width,
                         dim,
                         visible: 1,

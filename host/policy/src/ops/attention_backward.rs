@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 
-use super::attention::{Attention, Heads, prepare_head, store_keys};
+use super::attention::{Attention, Heads, Paged, prepare_head, store_keys};
 use super::attention_rows::{Rows, softmax_rows};
 use super::linear::{Factor, product};
 use super::norm::backward_row;
@@ -193,6 +193,7 @@ impl Attention {
         let d_keys = room(&mut scratch.d_keys, len * dim);
         d_keys.fill(0.0);
         let values = &packed[heads.value_column(head)..];
+        let (tiles, all_values) = ([&*tiles], [values]);
         for query_head in head * heads.group()..(head + 1) * heads.group() {
             let column = query_head * dim;
             let queries = room(&mut scratch.queries, len * dim);
@@ -205,8 +206,8 @@ impl Attention {
                 let p = room(&mut scratch.weights, count * stride);
                 let rows = Rows {
                     queries: &queries[first * dim..end * dim],
-                    tiles,
-                    values,
+                    keys: Paged::whole(&tiles),
+                    values: Paged::whole(&all_values),
                     value_stride: width,
                     dim,
                     visible: first + 1,

@@ -3,8 +3,8 @@
 
 use crate::support::{adapted, bits, cpu, ids, pack, quickstart, qwen3_06b_slice, small};
 use rlf_policy::{
-    Decoder, DrawKey, Entry, LoraConfig, Model, PackedBatch, PassOptions, Projection, Purpose,
-    Qwen3Config, Sampled, Sampler, SamplingParams, Sequence,
+    Decoder, DrawKey, Entry, LoraConfig, Model, PAGE_TOKENS, PackedBatch, PassOptions, Projection,
+    Purpose, Qwen3Config, Sampled, Sampler, SamplingParams, Sequence,
 };
 
 const TEMPERATURE: f32 = 0.7;
@@ -45,7 +45,8 @@ fn decoded(model: &Model, sequences: &[Vec<u32>], piece: usize, workers: usize) 
     )
     .unwrap();
     let longest = sequences.iter().map(Vec::len).max().unwrap();
-    let mut decoder = Decoder::new(model, sequences.len() + 3, longest, workers).unwrap();
+    let cache = sequences.len() * longest.next_multiple_of(PAGE_TOKENS);
+    let mut decoder = Decoder::new(model, cache, longest, workers).unwrap();
     let mut out = vec![Vec::new(); sequences.len()];
     let mut at = vec![0usize; sequences.len()];
     loop {
@@ -57,7 +58,7 @@ fn decoded(model: &Model, sequences: &[Vec<u32>], piece: usize, workers: usize) 
                 // Pieces of one are single tokens; longer pieces give only the last position's logits.
                 let tokens = &ids[at[index]..at[index] + piece.min(left)];
                 entries.push(Entry {
-                    slot: index + 2,
+                    sequence: index as u64,
                     start: at[index],
                     tokens,
                 });
@@ -167,25 +168,25 @@ fn qwen3_06b_decodes_what_it_trains() {
 }
 
 #[test]
-fn one_to_three_hundred_slots_give_a_row_the_same_bits() {
+fn one_to_three_hundred_sequences_give_a_row_the_same_bits() {
     let model = cpu(&quickstart());
     let all = sequences(&[20; 300], 461);
     let prompts: Vec<Entry<'_>> = all
         .iter()
-        .enumerate()
-        .map(|(slot, ids)| Entry {
-            slot,
+        .zip(0..)
+        .map(|(ids, sequence)| Entry {
+            sequence,
             start: 0,
             tokens: &ids[..19],
         })
         .collect();
-    let mut decoder = Decoder::new(&model, 300, 64, 2).unwrap();
+    let mut decoder = Decoder::new(&model, 300 * 64, 64, 2).unwrap();
     decoder.step(&model, &prompts).unwrap();
     let last: Vec<Entry<'_>> = all
         .iter()
-        .enumerate()
-        .map(|(slot, ids)| Entry {
-            slot,
+        .zip(0..)
+        .map(|(ids, sequence)| Entry {
+            sequence,
             start: 19,
             tokens: &ids[19..],
         })
@@ -195,23 +196,23 @@ fn one_to_three_hundred_slots_give_a_row_the_same_bits() {
         let some = decoder.step(&model, &last[..count]).unwrap();
         assert!(
             some.iter().zip(&together).all(|(a, b)| bits(a) == bits(b)),
-            "{count} slots"
+            "{count} sequences"
         );
     }
 }
 
 #[test]
 fn a_shared_prompt_is_as_good_as_one_of_its_own() {
-    for prompt in [1, 15, 16, 17, 40] {
+    for prompt in [1, 15, 31, 32, 33, 40, 64] {
         let model = cpu(&quickstart());
         let ids = ids(5, prompt + 20, 461);
-        let mut decoder = Decoder::new(&model, 3, 128, 1).unwrap();
-        // A slot that held something longer before, and a donor that has continued meanwhile.
+        let mut decoder = Decoder::new(&model, 3 * 128, 128, 1).unwrap();
+        // A sequence that held something longer before, and a donor that has continued and goes on.
         decoder
             .step(
                 &model,
                 &[Entry {
-                    slot: 2,
+                    sequence: 2,
                     start: 0,
                     tokens: &crate::support::ids(9, 100, 461),
                 }],
@@ -221,18 +222,25 @@ fn a_shared_prompt_is_as_good_as_one_of_its_own() {
             .step(
                 &model,
                 &[Entry {
-                    slot: 0,
+                    sequence: 0,
                     start: 0,
                     tokens: &ids[..prompt + 10],
                 }],
             )
             .unwrap();
-        decoder.copy_prefix(0, 2, prompt).unwrap();
+        decoder.share_prefix(0, 2, prompt).unwrap();
+        let (start, more) = (prompt + 10, [7, 8, 9]);
+        let goes_on = Entry {
+            sequence: 0,
+            start,
+            tokens: &more,
+        };
+        let donor = decoder.step(&model, &[goes_on]).unwrap();
         let shared = decoder
             .step(
                 &model,
                 &[Entry {
-                    slot: 2,
+                    sequence: 2,
                     start: prompt,
                     tokens: &ids[prompt..],
                 }],
@@ -242,19 +250,21 @@ fn a_shared_prompt_is_as_good_as_one_of_its_own() {
             .step(
                 &model,
                 &[Entry {
-                    slot: 1,
+                    sequence: 1,
                     start: 0,
                     tokens: &ids,
                 }],
             )
             .unwrap();
         assert_eq!(bits(&shared[0]), bits(&own[0]), "prompt of {prompt}");
+        let again = decoder.step(&model, &[goes_on]).unwrap();
+        assert_eq!(bits(&again[0]), bits(&donor[0]), "donor of {prompt}");
         // Going back and decoding the same tokens again changes nothing.
         let again = decoder
             .step(
                 &model,
                 &[Entry {
-                    slot: 1,
+                    sequence: 1,
                     start: prompt,
                     tokens: &ids[prompt..],
                 }],
@@ -276,36 +286,40 @@ fn the_importance_ratio_of_the_first_update_is_exactly_one() {
     let prompts = sequences(&[7, 12, 30, 30], 455);
     let mut trajectories = prompts.clone();
     let mut recorded: Vec<Vec<f32>> = vec![Vec::new(); prompts.len()];
-    let mut decoder = Decoder::new(&model, 8, 128, 2).unwrap();
+    let mut decoder = Decoder::new(&model, 4 * 128, 128, 2).unwrap();
     for step in 0..40 {
         let entries: Vec<Entry<'_>> = trajectories
             .iter()
             .enumerate()
             // Some sequences pause now and then, as if their tools were running.
             .filter(|(index, _)| (step + index) % 5 != 0)
-            .map(|(slot, ids)| Entry {
-                slot,
-                start: decoder.len(slot),
-                tokens: &ids[decoder.len(slot)..],
+            .map(|(index, ids)| {
+                let (sequence, start) = (index as u64, decoder.len(index as u64));
+                let tokens = &ids[start..];
+                Entry {
+                    sequence,
+                    start,
+                    tokens,
+                }
             })
             .collect();
         let drawn: Vec<(usize, Sampled)> = decoder
             .step_with(&model, &entries, |entry, logits| {
-                let slot = entries[entry].slot;
+                let sequence = entries[entry].sequence;
                 let position = (entries[entry].start + entries[entry].tokens.len()) as u64;
                 let key = DrawKey {
                     step: 0,
-                    task: slot as u64,
+                    task: sequence,
                     sample: 0,
                     position,
                 };
-                (slot, sampler.sample(logits, key).unwrap())
+                (sequence as usize, sampler.sample(logits, key).unwrap())
             })
             .unwrap();
-        for (slot, drawn) in drawn {
+        for (index, drawn) in drawn {
             assert!(drawn.id < 455);
-            trajectories[slot].push(drawn.id);
-            recorded[slot].push(drawn.log_prob);
+            trajectories[index].push(drawn.id);
+            recorded[index].push(drawn.log_prob);
         }
     }
     let masks: Vec<Vec<bool>> = trajectories

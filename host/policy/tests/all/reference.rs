@@ -13,11 +13,11 @@ fn fixture() -> PathBuf {
 
 /// Logits at every position, one token at a time.
 fn decoded(model: &Model, ids: &[u32]) -> Vec<Vec<f32>> {
-    let mut decoder = Decoder::new(model, 1, ids.len(), 1).unwrap();
+    let mut decoder = Decoder::new(model, ids.len(), ids.len(), 1).unwrap();
     (0..ids.len())
         .map(|start| {
             let entry = Entry {
-                slot: 0,
+                sequence: 0,
                 start,
                 tokens: &ids[start..=start],
             };
@@ -163,7 +163,7 @@ fn plain_decoding_agrees_with_fused_decoding_in_every_kind_of_step() {
     plain.use_operators(Operators::Plain).unwrap();
     let (a, b, c) = (ids(1, 40, 461), ids(2, 40, 461), ids(3, 40, 461));
     let run = |model: &Model| -> Vec<f32> {
-        let mut decoder = Decoder::new(model, 4, 64, 2).unwrap();
+        let mut decoder = Decoder::new(model, 4 * 64, 64, 2).unwrap();
         let mut all = Vec::new();
         let mut step = |decoder: &mut Decoder, entries: &[Entry<'_>]| {
             all.extend(decoder.step(model, entries).unwrap().concat());
@@ -172,12 +172,12 @@ fn plain_decoding_agrees_with_fused_decoding_in_every_kind_of_step() {
             &mut decoder,
             &[
                 Entry {
-                    slot: 3,
+                    sequence: 3,
                     start: 0,
                     tokens: &a[..20],
                 },
                 Entry {
-                    slot: 1,
+                    sequence: 1,
                     start: 0,
                     tokens: &b[..3],
                 },
@@ -186,27 +186,27 @@ fn plain_decoding_agrees_with_fused_decoding_in_every_kind_of_step() {
         step(
             &mut decoder,
             &[Entry {
-                slot: 1,
+                sequence: 1,
                 start: 3,
                 tokens: &b[3..4],
             }],
         );
-        decoder.copy_prefix(3, 0, 11).unwrap();
+        decoder.share_prefix(3, 0, 11).unwrap();
         step(
             &mut decoder,
             &[
                 Entry {
-                    slot: 0,
+                    sequence: 0,
                     start: 11,
                     tokens: &c[11..30],
                 },
                 Entry {
-                    slot: 1,
+                    sequence: 1,
                     start: 4,
                     tokens: &b[4..5],
                 },
                 Entry {
-                    slot: 3,
+                    sequence: 3,
                     start: 20,
                     tokens: &a[20..40],
                 },
@@ -215,7 +215,7 @@ fn plain_decoding_agrees_with_fused_decoding_in_every_kind_of_step() {
         step(
             &mut decoder,
             &[Entry {
-                slot: 3,
+                sequence: 3,
                 start: 10,
                 tokens: &c[..2],
             }],
@@ -235,12 +235,13 @@ fn a_step_that_does_not_fit_is_refused_and_changes_nothing() {
     for operators in [Operators::Fused, Operators::Plain] {
         let mut model = model.copy().unwrap();
         model.use_operators(operators).unwrap();
-        let mut decoder = Decoder::new(&model, 2, 8, 1).unwrap();
+        // One page.
+        let mut decoder = Decoder::new(&model, 8, 8, 1).unwrap();
         decoder
             .step(
                 &model,
                 &[Entry {
-                    slot: 0,
+                    sequence: 0,
                     start: 0,
                     tokens: &[1, 2, 3],
                 }],
@@ -249,15 +250,15 @@ fn a_step_that_does_not_fit_is_refused_and_changes_nothing() {
         for (entry, says) in [
             (
                 Entry {
-                    slot: 2,
+                    sequence: 2,
                     start: 0,
                     tokens: &[1],
                 },
-                "2 slots",
+                "takes 1 pages of 32 tokens, and 0 are free",
             ),
             (
                 Entry {
-                    slot: 0,
+                    sequence: 0,
                     start: 4,
                     tokens: &[1],
                 },
@@ -265,7 +266,7 @@ fn a_step_that_does_not_fit_is_refused_and_changes_nothing() {
             ),
             (
                 Entry {
-                    slot: 0,
+                    sequence: 0,
                     start: 3,
                     tokens: &[1; 6],
                 },
@@ -273,7 +274,7 @@ fn a_step_that_does_not_fit_is_refused_and_changes_nothing() {
             ),
             (
                 Entry {
-                    slot: 0,
+                    sequence: 0,
                     start: 3,
                     tokens: &[],
                 },
@@ -281,7 +282,7 @@ fn a_step_that_does_not_fit_is_refused_and_changes_nothing() {
             ),
             (
                 Entry {
-                    slot: 0,
+                    sequence: 0,
                     start: 3,
                     tokens: &[40],
                 },
@@ -293,12 +294,12 @@ fn a_step_that_does_not_fit_is_refused_and_changes_nothing() {
         }
         let twice = [
             Entry {
-                slot: 0,
+                sequence: 0,
                 start: 3,
                 tokens: &[1],
             },
             Entry {
-                slot: 0,
+                sequence: 0,
                 start: 3,
                 tokens: &[2],
             },
@@ -311,13 +312,16 @@ fn a_step_that_does_not_fit_is_refused_and_changes_nothing() {
                 .contains("twice")
         );
         assert_eq!(decoder.len(0), 3);
-        assert!(decoder.copy_prefix(0, 1, 4).is_err() && decoder.copy_prefix(0, 5, 1).is_err());
+        for (from, len, says) in [(0, 4, "which holds 3"), (5, 1, "which holds 0")] {
+            let error = decoder.share_prefix(from, 1, len).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
         assert!(
             decoder
                 .step(
                     &cpu(&quickstart()),
                     &[Entry {
-                        slot: 0,
+                        sequence: 0,
                         start: 3,
                         tokens: &[1]
                     }]
@@ -327,11 +331,17 @@ fn a_step_that_does_not_fit_is_refused_and_changes_nothing() {
         assert!(decoder.step(&model, &[]).unwrap().is_empty());
     }
     assert!(
-        Decoder::new(&model, 1, 5_000, 1)
+        Decoder::new(&model, 5_000, 5_000, 1)
             .err()
             .unwrap()
             .to_string()
             .contains("max_position_embeddings")
     );
-    assert!(Decoder::new(&model, 0, 8, 1).is_err());
+    assert!(
+        Decoder::new(&model, 7, 8, 1)
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("no room for one sequence of 8")
+    );
 }

@@ -63,7 +63,7 @@ pub(super) struct Conversation {
     number: usize,
     episode: Episode,
     generator: Arc<dyn Generator>,
-    /// The generator's sequence; none if its slot was given back.
+    /// The generator's sequence; none before the first turn.
     sequence: Option<OpenSequence>,
     /// The messages as the agent knows them.
     known: Vec<AgentMessage>,
@@ -245,10 +245,6 @@ impl Conversation {
 
     /// The ids that the generator must read now, with the sequence that they belong to. None if the episode has ended.
     fn next_input(&mut self) -> Option<(SequenceId, Vec<u32>, usize)> {
-        if self.sequence.is_none() {
-            // The second of two calls in a row returns all ids of the sequence.
-            self.episode.next_input();
-        }
         let (ids, max_new_tokens) = match self.episode.next_input() {
             NextInput::Continue {
                 append,
@@ -266,11 +262,6 @@ impl Conversation {
         let generator = &self.generator;
         let sequence = (self.sequence).get_or_insert_with(|| OpenSequence::new(generator));
         Some((sequence.id(), ids, max_new_tokens))
-    }
-
-    /// Gives the slot of the generator's sequence back. The next turn reads the whole sequence again.
-    pub(super) fn release(&mut self) {
-        self.sequence = None;
     }
 
     /// Adds a sampled turn. Returns false if the policy was told how to mend its calls, and has to take another turn.

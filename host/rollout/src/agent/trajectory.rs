@@ -52,8 +52,6 @@ pub struct AgentTrajectory {
 struct State {
     /// The conversations without a request under way, by their number.
     conversations: BTreeMap<usize, Conversation>,
-    /// Number of requests for turns that are under way.
-    under_way: usize,
     /// Number of turns that the policy has taken, those under way included.
     turns: u32,
     /// Position of the next draw. Turns under way reserve as many draws as they may need.
@@ -211,11 +209,6 @@ impl AgentTrajectory {
         let turn = conversation.take_turn(self.settings.sampler, max_tokens, &**self);
         let turn = turn.await;
         let mut state = self.state();
-        state.under_way -= 1;
-        if state.under_way > 0 {
-            // Another request may wait for the slot, and the agent for that request.
-            conversation.release();
-        }
         state
             .conversations
             .insert(conversation.number(), conversation);
@@ -250,23 +243,16 @@ impl AgentTrajectory {
         self: &Arc<Self>,
         request: TurnRequest,
     ) -> Result<Conversation, TurnRefused> {
-        let conversation = match self.continued(&request)? {
+        match self.continued(&request)? {
             Some((mut conversation, made)) => {
                 let taking = spawn_blocking(move || {
                     conversation.take(&request.messages, &made);
                     conversation
                 });
-                taking.await.map_err(|error| self.broken(&error))?
+                taking.await.map_err(|error| self.broken(&error))
             }
-            None => self.begin_conversation(request).await?,
-        };
-        let mut state = self.state();
-        // A request of this trajectory must not wait for a slot that this trajectory holds.
-        for idle in state.conversations.values_mut() {
-            idle.release();
+            None => self.begin_conversation(request).await,
         }
-        state.under_way += 1;
-        Ok(conversation)
     }
 
     /// The conversation that a request continues, if there is one, with the outcomes of the calls that were made.

@@ -1,26 +1,43 @@
-//! The loop of the decoding thread: it accepts requests, feeds all open turns in one pass, and draws.
+//! The loop of the decoding thread: it accepts requests, feeds open turns in one pass, and draws.
+//!
+//! A sequence with a turn under way **generates**; one whose tools run is **idle**. The oldest generating sequences, at
+//! most `slots` of them, take part in a pass, the oldest first. A sequence holds pages of the KV cache, whether it
+//! generates or not. If pages run short, sequences lose theirs. They keep their token ids, and read them again when
+//! they continue:
+//!
+//! - A sequence that has pages takes more as it grows. If none is free, idle sequences lose theirs, the one that was
+//!   fed longest ago first. Then younger generating ones do, the youngest first. If there is none, the sequence waits.
+//! - A sequence that has no pages begins if all its tokens fit into the free ones, beside a page more for each older
+//!   sequence in the pass. Otherwise it waits, and so do all younger ones that have no pages. So a sequence that begins
+//!   takes nothing from others, and does not lose its pages at once.
+//! - The oldest generating sequence always begins, and takes what it needs as if it grew.
+//!
+//! So every pass feeds the oldest generating sequence, and a cache of one context is enough for all to end.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
 
-use rlf_policy::{Decoder, Draw, Entry, Model};
+use rlf_policy::{Decoder, Draw, Entry, Model, PAGE_TOKENS};
 
 use super::{Command, PolicyGeneratorConfig, Reply};
 use crate::generate::{GenerateError, GenerateRequest, Generated, GeneratorTimes, SequenceId};
 
-/// An open sequence: it has a slot in the KV cache.
+/// An open sequence.
 struct Sequence {
-    slot: usize,
-    /// Number of tokens whose keys and values are in the slot.
+    /// All its tokens. The last ones are not yet in the cache.
+    ids: Vec<u32>,
+    /// Number of tokens whose keys and values are in the cache; 0 if it has no pages.
     cached: usize,
-    /// Tokens to feed before the next draw.
-    pending: VecDeque<u32>,
+    /// The largest `cached` so far: what is fed below it is read again.
+    read: usize,
+    /// The pass that fed it last.
+    fed: u64,
     /// The turn under way, if any.
     turn: Option<Turn>,
-    /// The prompt it began with. Other sequences may copy it from here.
-    prompt: Option<Arc<[u32]>>,
+    /// The prompt it began with, which it may share with other sequences.
+    prompt: Arc<[u32]>,
 }
 
 struct Turn {
@@ -30,19 +47,28 @@ struct Turn {
     reply: Reply,
 }
 
+/// The first positions of a sequence that has no pages.
+enum Beginning {
+    /// It reads them.
+    Read,
+    /// It shares so many of another sequence.
+    Shared(SequenceId, usize),
+    /// It waits for an older sequence that is reading the same prompt.
+    Awaited,
+}
+
 /// The state of the decoding thread.
 pub(super) struct DecodeLoop<'a> {
     model: &'a Model,
     decoder: Decoder,
     stop_ids: Vec<u32>,
     config: PolicyGeneratorConfig,
-    /// Ordered, so that the same sequences always make the same pass.
+    /// Ordered by age, so that the same sequences always make the same pass.
     sequences: BTreeMap<SequenceId, Sequence>,
-    free_slots: Vec<usize>,
-    /// Requests of new sequences that wait for a slot, oldest first.
-    queue: VecDeque<(GenerateRequest, Reply)>,
-    /// The sequence from which a prompt may be copied.
+    /// The sequence whose pages have a prompt, or that is reading it.
     prompts: HashMap<Arc<[u32]>, SequenceId>,
+    /// Number of passes so far.
+    passes: u64,
     times: GeneratorTimes,
 }
 
@@ -53,16 +79,14 @@ impl<'a> DecodeLoop<'a> {
         stop_ids: Vec<u32>,
         config: PolicyGeneratorConfig,
     ) -> Self {
-        let free_slots = (0..decoder.slots()).rev().collect();
         Self {
             model,
             decoder,
             stop_ids,
             config,
             sequences: BTreeMap::new(),
-            free_slots,
-            queue: VecDeque::new(),
             prompts: HashMap::new(),
+            passes: 0,
             times: GeneratorTimes::default(),
         }
     }
@@ -113,168 +137,245 @@ impl<'a> DecodeLoop<'a> {
     }
 
     fn accept(&mut self, request: GenerateRequest, reply: Reply) {
-        if !self.sequences.contains_key(&request.sequence) {
-            let Some(slot) = self.free_slots.pop() else {
-                self.queue.push_back((request, reply));
-                return;
-            };
-            self.open(request.sequence, slot, &request.append);
-        }
         let capacity = self.decoder.context();
-        if let Some(sequence) = self.sequences.get_mut(&request.sequence) {
-            sequence.pending.extend(&request.append);
-            let wanted = sequence.cached + sequence.pending.len() + request.max_new_tokens;
-            if wanted > capacity || sequence.pending.is_empty() {
-                let _ = reply.send(Err(GenerateError::TooLong { wanted, capacity }));
-                return;
-            }
-            sequence.turn = Some(Turn {
-                request,
-                ids: Vec::new(),
-                log_probs: Vec::new(),
-                reply,
-            });
+        let open = self.sequences.get(&request.sequence);
+        let (held, cached) = open.map_or((0, 0), |open| (open.ids.len(), open.cached));
+        let tokens = held + request.append.len();
+        let wanted = tokens + request.max_new_tokens;
+        if wanted > capacity || tokens == cached {
+            let _ = reply.send(Err(GenerateError::TooLong { wanted, capacity }));
+            return;
         }
-    }
-
-    fn open(&mut self, id: SequenceId, slot: usize, prompt: &[u32]) {
-        let prompt: Arc<[u32]> = prompt.into();
-        self.prompts.entry(prompt.clone()).or_insert(id);
-        let sequence = Sequence {
-            slot,
-            cached: 0,
-            pending: VecDeque::new(),
-            turn: None,
-            prompt: Some(prompt),
-        };
-        self.sequences.insert(id, sequence);
+        let sequence = self
+            .sequences
+            .entry(request.sequence)
+            .or_insert_with(|| Sequence {
+                ids: Vec::new(),
+                cached: 0,
+                read: 0,
+                fed: 0,
+                turn: None,
+                prompt: request.append.as_slice().into(),
+            });
+        sequence.ids.extend_from_slice(&request.append);
+        sequence.turn = Some(Turn {
+            request,
+            ids: Vec::new(),
+            log_probs: Vec::new(),
+            reply,
+        });
     }
 
     fn close(&mut self, id: SequenceId) {
-        self.queue.retain(|(request, _)| request.sequence != id);
-        let Some(sequence) = self.sequences.remove(&id) else {
+        if let Some(sequence) = self.sequences.remove(&id) {
+            self.give_back(id, sequence.prompt);
+        }
+    }
+
+    /// Takes the pages of a sequence. It reads its tokens again when it continues.
+    fn evict(&mut self, id: SequenceId) {
+        let Some(sequence) = self.sequences.get_mut(&id) else {
             return;
         };
-        self.free_slots.push(sequence.slot);
-        if let Some(prompt) = sequence.prompt
-            && self.prompts.get(&prompt) == Some(&id)
-        {
+        sequence.cached = 0;
+        let prompt = sequence.prompt.clone();
+        if sequence.turn.is_some() {
+            self.times.preempted += 1;
+        } else {
+            self.times.evicted += 1;
+        }
+        self.give_back(id, prompt);
+    }
+
+    /// Gives back the pages of a sequence that began with this prompt.
+    fn give_back(&mut self, id: SequenceId, prompt: Arc<[u32]>) {
+        self.decoder.close(id.0);
+        if self.prompts.get(&prompt) != Some(&id) {
+            return;
+        }
+        // Another sequence that has read the same prompt takes over.
+        let heir = self
+            .sequences
+            .iter()
+            .find(|(_, other)| other.cached >= prompt.len() && other.prompt == prompt);
+        if let Some((heir, _)) = heir {
+            self.prompts.insert(prompt, *heir);
+        } else {
             self.prompts.remove(&prompt);
-            // Another sequence that has read the same prompt takes over.
-            let heir = self.sequences.iter().find(|(_, other)| {
-                other.cached >= prompt.len() && other.prompt.as_ref() == Some(&prompt)
-            });
-            if let Some((heir, _)) = heir {
-                self.prompts.insert(prompt, *heir);
-            }
-        }
-        if let Some((request, reply)) = self.queue.pop_front() {
-            self.accept(request, reply);
         }
     }
 
-    /// Copies the prompt of a sequence that has read nothing from the sequence that holds it. Returns false if the
-    /// other sequence is still reading: then this one must wait.
-    fn share_prompt(&mut self, id: SequenceId) -> rlf_policy::Result<bool> {
-        let Some(sequence) = self.sequences.get(&id) else {
-            return Ok(false);
+    fn beginning(&self, id: SequenceId, sequence: &Sequence) -> Beginning {
+        let prompt = &sequence.prompt;
+        let Some(holder) = self.prompts.get(prompt).filter(|holder| **holder != id) else {
+            return Beginning::Read;
         };
-        let Some(prompt) = sequence.prompt.clone().filter(|_| sequence.cached == 0) else {
-            return Ok(true);
-        };
-        let Some(holder) = self
-            .prompts
-            .get(&prompt)
-            .copied()
-            .filter(|holder| *holder != id)
-        else {
-            self.prompts.insert(prompt, id);
-            return Ok(true);
-        };
-        let Some(held) = self.sequences.get(&holder) else {
-            return Ok(true);
-        };
-        let (from, read) = (held.slot, held.cached);
-        if read < prompt.len() {
-            if held.turn.is_some() {
-                return Ok(false);
-            }
-            // The holder was refused before it read anything, and will never read.
-            self.prompts.insert(prompt, id);
-            return Ok(true);
+        let held = self.sequences.get(holder).map_or(0, |held| held.cached);
+        if held >= prompt.len() {
+            // Not the last token of all: the draw needs its logits.
+            Beginning::Shared(*holder, prompt.len().min(sequence.ids.len() - 1))
+        } else if *holder < id {
+            Beginning::Awaited
+        } else {
+            Beginning::Read
         }
-        // All but the last token: the draw needs its logits.
-        let shared = prompt.len() - 1;
-        if let Some(sequence) = self.sequences.get_mut(&id) {
-            self.decoder.copy_prefix(from, sequence.slot, shared)?;
-            sequence.cached = shared;
-            sequence.pending.drain(..shared);
-        }
-        Ok(true)
     }
 
-    /// Makes one forward pass over every sequence that has tokens to feed. Draws a token for each
-    /// sequence that has then read all of them.
-    fn pass(&mut self) -> rlf_policy::Result<()> {
-        let mut budget = self.config.step_tokens.max(1);
-        let mut fed: Vec<(SequenceId, usize, usize, Vec<u32>)> = Vec::new();
+    /// The sequences that the next pass feeds, the oldest first, and the number of tokens of each. Their pages are
+    /// free.
+    fn choose(&mut self) -> rlf_policy::Result<Vec<(SequenceId, usize)>> {
         let active: Vec<SequenceId> = self
             .sequences
             .iter()
-            .filter(|(_, s)| s.turn.is_some())
+            .filter(|(_, sequence)| sequence.turn.is_some())
             .map(|(id, _)| *id)
+            .take(self.config.slots)
             .collect();
-        for id in active {
+        let mut chosen = Vec::with_capacity(active.len());
+        let mut budget = self.config.step_tokens.max(1);
+        // Pages that the chosen ones take, and whether more sequences may begin.
+        let (mut taken, mut may_begin) = (0, true);
+        for (place, id) in active.into_iter().enumerate() {
             if budget == 0 {
                 break;
             }
-            if !self.share_prompt(id)? {
-                continue;
-            }
-            let Some(sequence) = self.sequences.get_mut(&id) else {
+            let Some(sequence) = self.sequences.get(&id) else {
                 continue;
             };
-            let count = sequence.pending.len().min(budget);
-            let tokens: Vec<u32> = sequence.pending.drain(..count).collect();
-            budget -= count;
-            fed.push((id, sequence.slot, sequence.cached, tokens));
+            let tokens = sequence.ids.len();
+            if sequence.cached == 0 {
+                if !may_begin {
+                    continue;
+                }
+                let shared = match self.beginning(id, sequence) {
+                    Beginning::Read => None,
+                    Beginning::Shared(holder, len) => Some((holder, len)),
+                    Beginning::Awaited => continue,
+                };
+                // Whole pages of a prompt are shared, and the rest of it is copied.
+                let kept = shared.map_or(0, |(_, len)| len / PAGE_TOKENS);
+                let wanted = tokens.div_ceil(PAGE_TOKENS) - kept;
+                if place > 0 && taken + wanted + chosen.len() > self.decoder.free_pages() {
+                    may_begin = false;
+                    continue;
+                }
+                self.begin(id, shared)?;
+            }
+            let Some(cached) = self.sequences.get(&id).map(|sequence| sequence.cached) else {
+                continue;
+            };
+            let count = (tokens - cached).min(budget);
+            if let Some(wanted) = self.make_room(id, cached, cached + count, taken) {
+                taken += wanted;
+                budget -= count;
+                chosen.push((id, count));
+            }
         }
-        let entries: Vec<Entry<'_>> = fed
+        Ok(chosen)
+    }
+
+    /// Lets a sequence without pages begin: with so many positions of another one, or by reading its prompt.
+    fn begin(
+        &mut self,
+        id: SequenceId,
+        shared: Option<(SequenceId, usize)>,
+    ) -> rlf_policy::Result<()> {
+        let Some(sequence) = self.sequences.get_mut(&id) else {
+            return Ok(());
+        };
+        if let Some((holder, len)) = shared {
+            self.decoder.share_prefix(holder.0, id.0, len)?;
+            sequence.cached = len;
+        } else {
+            self.prompts.insert(sequence.prompt.clone(), id);
+        }
+        Ok(())
+    }
+
+    /// Takes pages from other sequences until a sequence can fill the positions `start..end`, beside those that take
+    /// `taken` pages. Returns the number of pages that it takes, or `None` if it must wait.
+    fn make_room(
+        &mut self,
+        id: SequenceId,
+        start: usize,
+        end: usize,
+        taken: usize,
+    ) -> Option<usize> {
+        loop {
+            let wanted = self.decoder.wanted_pages(id.0, start, end);
+            if taken + wanted <= self.decoder.free_pages() {
+                return Some(wanted);
+            }
+            let victim = self.longest_idle().or_else(|| self.youngest_after(id))?;
+            self.evict(victim);
+        }
+    }
+
+    /// The idle sequence with pages that was fed longest ago.
+    fn longest_idle(&self) -> Option<SequenceId> {
+        let idle = self
+            .sequences
             .iter()
-            .map(|(_, slot, start, tokens)| Entry {
-                slot: *slot,
-                start: *start,
-                tokens,
-            })
-            .collect();
+            .filter(|(_, other)| other.turn.is_none() && other.cached > 0);
+        idle.min_by_key(|(_, other)| other.fed).map(|(id, _)| *id)
+    }
+
+    /// The youngest generating sequence with pages, if it is younger than this one.
+    fn youngest_after(&self, id: SequenceId) -> Option<SequenceId> {
+        let mut younger = self
+            .sequences
+            .iter()
+            .rev()
+            .take_while(|(other, _)| **other > id);
+        younger
+            .find(|(_, other)| other.cached > 0)
+            .map(|(other, _)| *other)
+    }
+
+    /// Makes one forward pass over sequences that have tokens to feed. Draws a token for each sequence that has then
+    /// read all of them.
+    fn pass(&mut self) -> rlf_policy::Result<()> {
+        let chosen = self.choose()?;
+        self.passes += 1;
+        let fed = chosen
+            .iter()
+            .filter_map(|(id, count)| Some((id, self.sequences.get(id)?, count)));
         // The draw after each entry; none while a long prompt has more tokens to feed.
-        let draws: Vec<Option<Draw>> = fed
-            .iter()
-            .map(|(id, ..)| {
-                let sequence = self.sequences.get(id).filter(|s| s.pending.is_empty())?;
-                let turn = sequence.turn.as_ref()?;
-                let mut key = turn.request.key;
-                key.position += turn.ids.len() as u64;
-                Some(Draw {
-                    sampler: turn.request.sampler,
-                    key,
-                })
+        let (entries, draws): (Vec<Entry<'_>>, Vec<Option<Draw>>) = fed
+            .map(|(id, sequence, count)| {
+                let end = sequence.cached + count;
+                let entry = Entry {
+                    sequence: id.0,
+                    start: sequence.cached,
+                    tokens: &sequence.ids[sequence.cached..end],
+                };
+                let turn = sequence.turn.as_ref().filter(|_| end == sequence.ids.len());
+                let draw = turn.map(|turn| {
+                    let mut key = turn.request.key;
+                    key.position += turn.ids.len() as u64;
+                    Draw {
+                        sampler: turn.request.sampler,
+                        key,
+                    }
+                });
+                (entry, draw)
             })
-            .collect();
+            .unzip();
         let drawn = self.decoder.sample(self.model, &entries, &draws)?;
         self.times.passes += 1;
-        self.times.fed += fed
-            .iter()
-            .map(|(_, _, _, tokens)| tokens.len() as u64)
-            .sum::<u64>();
-        for ((id, _, _, tokens), drawn) in fed.iter().zip(drawn) {
-            // Only now: until a pass is done, its keys and values must not be copied.
-            if let Some(sequence) = self.sequences.get_mut(id) {
-                sequence.cached += tokens.len();
+        for ((id, count), drawn) in chosen.into_iter().zip(drawn) {
+            self.times.fed += count as u64;
+            // Only now: until a pass is done, its keys and values must not be shared.
+            if let Some(sequence) = self.sequences.get_mut(&id) {
+                let again = sequence.read.saturating_sub(sequence.cached).min(count);
+                self.times.read_again += again as u64;
+                sequence.cached += count;
+                sequence.read = sequence.read.max(sequence.cached);
+                sequence.fed = self.passes;
             }
             if let Some(drawn) = drawn {
                 self.times.sampled += 1;
-                self.advance(*id, drawn.id, drawn.log_prob);
+                self.advance(id, drawn.id, drawn.log_prob);
             }
         }
         Ok(())
@@ -285,7 +386,7 @@ impl<'a> DecodeLoop<'a> {
             return;
         };
         // It is fed with the next pass, or with the observation that follows.
-        sequence.pending.push_back(token);
+        sequence.ids.push(token);
         let Some(turn) = sequence.turn.as_mut() else {
             return;
         };
@@ -303,3 +404,6 @@ impl<'a> DecodeLoop<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -212,10 +212,9 @@ impl RunConfig {
             user.check()?;
             user.check_model(&self.models)?;
         }
-        (self.engine.validate())
-            .map_err(ConfigurationError::in_table("engine", |e: &InvalidSize| {
-                e.key
-            }))?;
+        (self.engine.validate(self.dialogue.context as usize)).map_err(
+            ConfigurationError::in_table("engine", |e: &InvalidSize| e.key),
+        )?;
         if let Some(engine) = &self.external_engine {
             (engine.check(self.model.lora.is_some())).map_err(ConfigurationError::in_table(
                 "external_engine",
@@ -283,6 +282,10 @@ steps = 3
                 "c.toml:17: [rl]: `optimizer.learning_rate = 0`",
             ),
             ("[engine]\nslots = 0\n", "c.toml:16: [engine]: slots = 0"),
+            (
+                "[engine]\ncache_tokens = 4095\n",
+                "c.toml:16: [engine]: cache_tokens = 4095: write 4096 to",
+            ),
             (
                 "[external_engine]\nkind = \"vllm\"\nurl = \"http://a:1\"\nmodel = \"\"\n",
                 "c.toml:18: [external_engine]: model: vLLM is asked",

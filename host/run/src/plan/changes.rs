@@ -17,8 +17,8 @@ pub(super) struct Change {
     pub(super) variants: Vec<RunConfig>,
 }
 
-/// Number of trajectories that decode together, at the least.
-const LEAST_SLOTS: usize = 8;
+/// Number of trajectories of full length that the cache has room for, at the least.
+const LEAST_TRAJECTORIES: usize = 8;
 /// Tokens of a micro-batch, at the least.
 const LEAST_TOKENS: usize = 512;
 
@@ -34,12 +34,15 @@ pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
         });
     }
     all.push(Change {
-        key: "engine.slots",
+        key: "engine.cache_tokens",
         effect: None,
-        value: |config| config.engine.slots.to_string(),
-        variants: halves(config.engine.slots, LEAST_SLOTS)
-            .map(|slots| changed(config, |config| config.engine.slots = slots))
-            .collect(),
+        value: |config| config.cache_tokens().to_string(),
+        variants: halves(
+            config.cache_tokens(),
+            LEAST_TRAJECTORIES * config.dialogue.context as usize,
+        )
+        .map(|tokens| changed(config, |config| config.engine.cache_tokens = Some(tokens)))
+        .collect(),
     });
     if processor == Processor::Cpu {
         all.push(Change {

@@ -5,6 +5,7 @@ use rlf_train::config::{RlConfig, SftConfig};
 
 use super::lengths::Lengths;
 use crate::config::RunConfig;
+use crate::frozen_policy;
 
 /// Memory of the program with the quickstart's plugins, tokenizer and tasks, without a policy. Measured: the peak of
 /// resident memory was 201 MiB in a run whose policy has one layer of 8 numbers, and takes 31 MiB by this plan.
@@ -269,10 +270,9 @@ impl Planner<'_> {
         if self.config.external_engine.is_some() {
             return bound("cache of keys and values", 0);
         }
-        let (slots, context) = (self.config.engine.slots, self.config.dialogue.context);
         MemoryPart {
             name: "cache of keys and values",
-            bytes: self.memory.cache(slots, context as usize),
+            bytes: self.memory.cache(self.config.cache_tokens()),
             is_bound: self.processor == Processor::Cpu,
         }
     }
@@ -282,10 +282,7 @@ impl Planner<'_> {
             return Ok(bound("a step of decoding", 0));
         }
         let engine = &self.config.engine;
-        let all = engine
-            .slots
-            .saturating_mul(self.config.dialogue.context as usize);
-        let rows = engine.step_tokens.min(all).max(1);
+        let rows = engine.step_tokens.min(self.config.cache_tokens()).max(1);
         let bytes = self.memory.decode_step(rows, engine.slots)?;
         Ok(bound("a step of decoding", bytes))
     }
@@ -314,7 +311,8 @@ fn models(config: &RunConfig, own: &Qwen3Config) -> (u64, u64) {
         if let Some(shape) = shape {
             let memory = PolicyMemory::new(&shape, None, Processor::Cpu, Precision::F32);
             weights += memory.weights();
-            caches += memory.cache(policy.slots, policy.context as usize);
+            let tokens = frozen_policy::sizes(policy).cache_tokens(policy.context as usize);
+            caches += memory.cache(tokens);
         }
     }
     (weights, caches)

@@ -146,7 +146,7 @@ fn what_does_not_fit_gets_changes_and_what_they_save_together() {
 
 #[test]
 fn the_mildest_change_that_suffices_is_suggested() {
-    let cuda = ["precision=bf16", "engine.slots=128"];
+    let cuda = ["precision=bf16", "engine.cache_tokens=2097152"];
     let plan = on(
         &config("tau-retail", &cuda),
         "h100",
@@ -155,7 +155,7 @@ fn the_mildest_change_that_suffices_is_suggested() {
     let [only] = &plan.suggestions[..] else {
         panic!("{:?}", plan.suggestions);
     };
-    assert_eq!(only.to_string(), "engine.slots = 16");
+    assert_eq!(only.to_string(), "engine.cache_tokens = 262144");
     assert!(plan.with_all <= plan.machine.memory);
 }
 

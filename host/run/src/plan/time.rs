@@ -63,8 +63,11 @@ impl StepTimes {
         };
         let sft = config.sft.as_ref().filter(|sft| sft.steps > 0);
         let rl = config.rl.as_ref().filter(|rl| rl.steps > 0);
-        let rollout = (rl.filter(|_| config.external_engine.is_none()))
-            .map(|rl| clock.rollout(config.engine.slots, trajectories(rl)));
+        let rollout = (rl.filter(|_| config.external_engine.is_none())).map(|rl| {
+            // Trajectories that have no room in the cache wait.
+            let room = config.cache_tokens() / lengths.tokens.max(1);
+            clock.rollout(config.engine.slots.min(room), trajectories(rl))
+        });
         let update = rl.map(|rl| clock.update(rl));
         let is_on_gpu = matches!(speed, Speed::Gpu { .. });
         let overlap = is_on_gpu && rl.is_some_and(|rl| rl.staleness > 0);
@@ -155,7 +158,7 @@ impl Clock<'_> {
         let rows = slots.min(trajectories).max(1);
         let row = self.operations.forward(1, 1) / (DECODING_ON_GPU * products);
         // On average, half of a sequence is in the cache.
-        let cached = memory.cache(1, tokens) as f64 / 2.0;
+        let cached = memory.cache(tokens) as f64 / 2.0;
         let pass = self.shape.num_hidden_layers as f64 * LAYER_SECONDS
             + read as f64 / bandwidth
             + rows as f64 * (row + cached / bandwidth);

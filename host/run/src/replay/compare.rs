@@ -142,6 +142,9 @@ fn varies(name: &str) -> bool {
             name,
             "tool_wait_share"
                 | "decode_busy_share"
+                | "cache_evicted"
+                | "cache_preempted"
+                | "cache_read_again"
                 | "sessions_evicted"
                 | "sessions_revived"
                 | "sessions_recovered"

@@ -109,6 +109,15 @@ impl StepPlay {
                 times.busy.as_secs_f64() / elapsed,
             ),
         ];
+        if times.evicted + times.preempted > 0 {
+            for (name, count) in [
+                ("cache_evicted", times.evicted),
+                ("cache_preempted", times.preempted),
+                ("cache_read_again", times.read_again),
+            ] {
+                metrics.push((name.into(), count as f64));
+            }
+        }
         if now.opened > sessions.opened {
             for (name, count) in [
                 ("opened", now.opened - sessions.opened),

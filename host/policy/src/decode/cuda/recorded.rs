@@ -5,10 +5,9 @@ use std::collections::HashMap;
 use candle_core::cuda_backend::cudarc::driver::CudaSlice;
 use candle_core::{CudaDevice, Result, TensorId};
 
-use super::Rows;
+use super::{DevicePlaces, Places};
 use crate::cuda::{Cuda, DeviceDraws, Number, Recording};
 use crate::model::Model;
-use crate::qwen3::Backend;
 use crate::sample::{Draw, Sampled};
 
 /// Steps of one model's operands.
@@ -51,57 +50,52 @@ pub(super) struct RecordedStep {
     recording: Option<Recording>,
     /// True if it ran once.
     loaded: bool,
-    rows: Rows,
+    places: DevicePlaces,
     draws: DeviceDraws,
 }
 
 impl RecordedStep {
-    /// A step with this many rows that was not recorded yet.
-    pub(super) fn new<T: Number>(b: &Cuda<'_, T>, rows: usize) -> Result<Self> {
-        let last: Vec<u32> = (0..rows as u32).collect();
+    /// A step with these places that was not recorded yet.
+    pub(super) fn new<T: Number>(b: &Cuda<'_, T>, places: &Places) -> Result<Self> {
         Ok(Self {
             recording: None,
             loaded: false,
-            rows: Rows {
-                ids: b.room(rows)?,
-                cells: b.room(rows)?,
-                positions: b.room(rows)?,
-                last: b.indices(&last)?,
-            },
-            draws: b.room_for_draws(rows)?,
+            places: DevicePlaces::new(b, places)?,
+            draws: b.room_for_draws(places.ids.len())?,
         })
     }
 
-    /// Sets the ids, places and positions of all rows, and their draws.
-    pub(super) fn set(
-        &mut self,
-        device: &CudaDevice,
-        [ids, cells, positions]: [&[u32]; 3],
-        draws: &[Option<Draw>],
-    ) -> Result<()> {
+    /// Sets the places, of as many rows as before.
+    pub(super) fn set_places(&mut self, device: &CudaDevice, places: &Places) -> Result<()> {
         let copy = |from: &[u32], to: &mut CudaSlice<u32>| device.memcpy_htod(from, to);
-        copy(ids, &mut self.rows.ids)?;
-        copy(cells, &mut self.rows.cells)?;
-        copy(positions, &mut self.rows.positions)?;
+        copy(&places.ids, &mut self.places.ids)?;
+        copy(&places.cells, &mut self.places.cells)?;
+        copy(&places.positions, &mut self.places.positions)?;
+        // Starts and last rows are always the same.
+        copy(&places.tables, &mut self.places.tables)
+    }
+
+    /// Sets the draws of all rows.
+    pub(super) fn set_draws(&mut self, device: &CudaDevice, draws: &[Option<Draw>]) -> Result<()> {
         self.draws.set(device, draws)
     }
 
-    /// Runs the step, which `launch` launches with these rows and draws.
+    /// Runs the step, which `launch` launches with these places and draws.
     pub(super) fn run<T: Number>(
         &mut self,
         b: &Cuda<'_, T>,
-        launch: impl FnOnce(&Rows, &mut DeviceDraws) -> Result<()>,
+        launch: impl FnOnce(&DevicePlaces, &mut DeviceDraws) -> Result<()>,
     ) -> Result<()> {
         if !self.loaded {
-            launch(&self.rows, &mut self.draws)?;
+            launch(&self.places, &mut self.draws)?;
             self.loaded = true;
             return Ok(());
         }
         let recording = match &mut self.recording {
             Some(recording) => recording,
             none => {
-                let (rows, draws) = (&self.rows, &mut self.draws);
-                none.insert(Recording::make(&b.device, || launch(rows, draws))?)
+                let (places, draws) = (&self.places, &mut self.draws);
+                none.insert(Recording::make(&b.device, || launch(places, draws))?)
             }
         };
         recording.launch()
