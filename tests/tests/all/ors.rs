@@ -20,6 +20,7 @@ fn a_policy_trains_in_an_environment_of_an_ors_server() {
     let experiment = Experiment::tiny()
         .without("tasks")
         .without("rewards")
+        .without("plugins")
         .with("sft.steps", 40)
         .with("sft.optimizer.warmup_steps", 5)
         .with("sft.optimizer.learning_rate", 5e-3)
