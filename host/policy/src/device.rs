@@ -91,7 +91,7 @@ fn cuda(ordinal: usize) -> Result<DeviceChoice, String> {
         Device::new_cuda(ordinal).map_err(|error| format!("no CUDA device {ordinal}: {error}"))?;
     // Without them, only speed is lost.
     _ = keep_freed_memory(&device);
-    track_nothing(&device);
+    disable_event_tracking(&device);
     Ok(DeviceChoice {
         device,
         reason: format!("cuda:{ordinal}"),
@@ -120,9 +120,10 @@ fn keep_freed_memory(device: &Device) -> candle_core::Result<()> {
     }
 }
 
-/// Stops the making of two events for each buffer. They order several streams of one thread, and here a thread has one.
+/// Disables cudarc's event tracking, which makes two events for each buffer. They order several streams of one thread, and
+/// here a thread has one.
 #[cfg(feature = "cuda")]
-fn track_nothing(device: &Device) {
+fn disable_event_tracking(device: &Device) {
     if let Device::Cuda(device) = device {
         // SAFETY: a host thread has one stream, and waits for the device before another thread uses what it wrote.
         #[allow(unsafe_code)]

@@ -206,6 +206,8 @@ impl Model {
             .chain(adapters)
             .map(|(variable, factor)| self.operand(variable, factor))
             .collect::<candle_core::Result<_>>()?;
+        // Another thread, with another stream, may read them first.
+        self.device.synchronize()?;
         Ok(())
     }
 

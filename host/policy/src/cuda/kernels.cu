@@ -23,7 +23,7 @@ typedef unsigned long long u64;
 // A block has whole warps, at most 32 of them.
 #define WARP 32
 #define ALL 0xffffffffu
-// For kernels whose blocks have as many threads as a block can have.
+// For kernels whose blocks have 1,024 threads, the maximum.
 #define LONG_ROW __launch_bounds__(1024)
 
 __device__ __forceinline__ float number(float x) { return x; }
@@ -599,8 +599,8 @@ __device__ void log_probs_row(const float *logits, u32 target, T *log_prob, T *e
   }
 }
 
-extern "C" __global__ void LONG_ROW log_probs(const float *logits, const u32 *targets, float *log_prob, float *entropy,
-                                     int vocabulary, float scale) {
+extern "C" __global__ void LONG_ROW log_probs(const float *logits, const u32 *targets, float *log_prob,
+                                              float *entropy, int vocabulary, float scale) {
   typedef float T;
   int row = blockIdx.x;
   BY_PACKS(vocabulary, log_probs_row, logits + (u64)row * vocabulary, targets[row], log_prob + row, entropy + row,
@@ -643,7 +643,7 @@ __device__ void log_probs_backward(const float *logits, const u32 *targets, cons
 // cumulated probability exceeds uniforms[row]; below 0, the first of the most probable. It is NONE if a logit is not a
 // number. A block takes a row; a row has at most PARTS * PARTS logits.
 extern "C" __global__ void LONG_ROW sample(const float *logits, const float *scales, const double *uniforms, u32 *ids,
-                                  float *log_probs, int vocabulary) {
+                                           float *log_probs, int vocabulary) {
   __shared__ float parts[PARTS], weights[PARTS];
   __shared__ double groups[WARP], total, before;
   __shared__ int chosen;
@@ -773,35 +773,35 @@ __device__ void attend(const T *q, const u32 *positions, const u32 *starts, cons
   __shared__ float tops[MOST], sums[MOST], parts[MOST][WARP * PER];
   int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
   u64 row = blockIdx.x;
-  int head = blockIdx.y, shared = head / (query / key_value), seen = positions[row] + 1;
+  int head = blockIdx.y, kv_head = head / (query / key_value), seen = positions[row] + 1;
   const u32 *table = tables + starts[row];
-  float mine[PER], sum_v[PER] = {};
-  read_lane(q + (row * query + head) * dim, dim, mine);
+  float query_part[PER], sum_v[PER] = {};
+  read_lane(q + (row * query + head) * dim, dim, query_part);
   float top = -INFINITY, sum = 0.0f;
   for (int before = 0; before < seen; before += PAGE_TOKENS) {
     u64 first = (u64)table[before / PAGE_TOKENS] * PAGE_TOKENS;
-    int here = min(PAGE_TOKENS, seen - before);
-    for (int start = warp; start < here; start += AT_ONCE * warps) {
+    int count = min(PAGE_TOKENS, seen - before);
+    for (int start = warp; start < count; start += AT_ONCE * warps) {
       float k[AT_ONCE][PER], v[AT_ONCE][PER], scores[AT_ONCE];
 #pragma unroll
       for (int n = 0; n < AT_ONCE; n++) {
-        int j = min(start + n * warps, here - 1);
-        u64 at = ((first + j) * key_value + shared) * dim;
+        int j = min(start + n * warps, count - 1);
+        u64 at = ((first + j) * key_value + kv_head) * dim;
         read_lane(keys + at, dim, k[n]);
         read_lane(values + at, dim, v[n]);
       }
-      float higher = top;
+      float new_top = top;
 #pragma unroll
       for (int n = 0; n < AT_ONCE; n++) {
         float score = 0.0f;
 #pragma unroll
-        for (int i = 0; i < PER; i++) score += mine[i] * k[n][i];
+        for (int i = 0; i < PER; i++) score += query_part[i] * k[n][i];
         score = warp_sum(score) * scale;
-        scores[n] = start + n * warps < here ? score : -INFINITY;
-        higher = fmaxf(higher, scores[n]);
+        scores[n] = start + n * warps < count ? score : -INFINITY;
+        new_top = fmaxf(new_top, scores[n]);
       }
-      float keep = __expf(top - higher);
-      top = higher;
+      float keep = __expf(top - new_top);
+      top = new_top;
       sum *= keep;
 #pragma unroll
       for (int i = 0; i < PER; i++) sum_v[i] *= keep;

@@ -1,11 +1,13 @@
 //! Launching kernels and matrix products on a CUDA device.
 
+use std::cell::RefCell;
 use std::ffi::c_void;
+use std::sync::Arc;
 
 use candle_core::cuda_backend::cudarc::cublas::result::gemm_strided_batched_ex;
-use candle_core::cuda_backend::cudarc::cublas::sys;
+use candle_core::cuda_backend::cudarc::cublas::{CudaBlas, sys};
 use candle_core::cuda_backend::cudarc::driver::{
-    CudaSlice, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
+    CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
 };
 use candle_core::cuda_backend::{CudaDType, WrapErr};
 use candle_core::{CudaDevice, Error, Result};
@@ -35,6 +37,26 @@ impl Number for f32 {
 impl Number for bf16 {
     const NAME: &'static str = "bf16";
     const KIND: sys::cudaDataType = sys::cudaDataType::CUDA_R_16BF;
+}
+
+thread_local! {
+    /// The stream that this thread used last, and its cuBLAS handle.
+    static BLAS: RefCell<Option<(Arc<CudaStream>, Arc<CudaBlas>)>> = const { RefCell::new(None) };
+}
+
+/// The cuBLAS handle of this thread. A handle has a workspace, which two threads that compute at once must not share.
+fn blas_of_thread(device: &CudaDevice) -> Result<Arc<CudaBlas>> {
+    let stream = device.cuda_stream();
+    BLAS.with_borrow_mut(|kept| {
+        if let Some((of, blas)) = kept
+            && Arc::ptr_eq(of, &stream)
+        {
+            return Ok(blas.clone());
+        }
+        let blas = Arc::new(CudaBlas::new(stream.clone()).w()?);
+        *kept = Some((stream, blas.clone()));
+        Ok(blas)
+    })
 }
 
 /// Numbers on the device from a place on: a device address with the type that is there.
@@ -252,7 +274,7 @@ impl Product {
             i32::try_from(value).map_err(|_| Error::msg("a matrix product is too large for cuBLAS"))
         };
         let long = |value: usize| value as i64;
-        let blas = device.cublas_handle();
+        let blas = blas_of_thread(device)?;
         // cuBLAS counts columns first: rows of c are columns of its result, which is bᵀ aᵀ.
         // SAFETY: callers give factors whose memory has these rows and columns.
         unsafe {

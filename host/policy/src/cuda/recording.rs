@@ -6,7 +6,7 @@
 use candle_core::cuda_backend::WrapErr;
 use candle_core::cuda_backend::cudarc::driver::CudaGraph;
 use candle_core::cuda_backend::cudarc::driver::sys::{
-    CUgraphInstantiate_flags, CUstreamCaptureMode,
+    CUdevice_attribute, CUgraphInstantiate_flags, CUstreamCaptureMode, cuDeviceGraphMemTrim,
 };
 use candle_core::{CudaDevice, Error, Result};
 
@@ -17,6 +17,21 @@ pub(crate) struct Recording(CudaGraph);
 unsafe impl Send for Recording {}
 
 impl Recording {
+    /// True if the device has pools of memory, from which buffers can be taken while launches are recorded.
+    pub(crate) fn is_possible(device: &CudaDevice) -> bool {
+        let pools = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
+        let supported = device.cuda_stream().context().attribute(pools);
+        supported.is_ok_and(|supported| supported > 0)
+    }
+
+    /// Gives back the memory that recordings of the device no longer use. It is not part of the pool of other buffers.
+    pub(crate) fn free_unused_memory(device: &CudaDevice) {
+        // SAFETY: the device is open. If it fails, memory stays reserved.
+        unsafe {
+            _ = cuDeviceGraphMemTrim(device.cuda_stream().context().cu_device());
+        }
+    }
+
     /// Records what `work` launches, and launches nothing. `work` must not read results, and must free what it allocates.
     /// Its kernels have run before, because loading them cannot be recorded.
     pub(crate) fn make(device: &CudaDevice, work: impl FnOnce() -> Result<()>) -> Result<Self> {

@@ -2,10 +2,11 @@
 
 mod recorded;
 
+use candle_core::CudaDevice;
 use candle_core::cuda_backend::cudarc::driver::CudaSlice;
 
 use super::{DeviceCache, PAGE_TOKENS, Placed, pages_of, rows_of};
-use crate::cuda::{self, Cuda, Number};
+use crate::cuda::{self, Cuda, Number, Recording};
 use crate::error::Result;
 use crate::model::Model;
 use crate::qwen3::{Backend, Network, lock};
@@ -14,6 +15,7 @@ use recorded::{RecordedStep, RecordedSteps, recorded_rows};
 
 /// Keys and values of all pages, and the steps that were recorded with them.
 pub(super) struct CudaCache<T> {
+    device: CudaDevice,
     layers: LayerCaches<T>,
     /// Numbers of a page in a layer.
     page: usize,
@@ -21,6 +23,8 @@ pub(super) struct CudaCache<T> {
     spare: u32,
     /// Number of pages of the longest sequence.
     longest: usize,
+    /// True if the device can record steps.
+    records: bool,
     recorded: RecordedSteps,
 }
 
@@ -127,10 +131,12 @@ impl<T: Number> CudaCache<T> {
         // Another thread, with another stream, may use them first.
         model.device().synchronize()?;
         Ok(Self {
+            device: device.clone(),
             layers,
             page,
             spare: pages as u32,
             longest: pages_of(context),
+            records: Recording::is_possible(device),
             recorded: RecordedSteps::default(),
         })
     }
@@ -160,8 +166,7 @@ impl<T: Number> CudaCache<T> {
         places
     }
 
-    /// The draws of a step in which every entry has one token. The first step of a size loads its kernels, the second is
-    /// recorded, and from then on the recording is launched.
+    /// The draws of a step in which every entry has one token.
     fn recorded_step(
         &mut self,
         model: &Model,
@@ -190,6 +195,13 @@ impl<T: Number> CudaCache<T> {
         self.recorded.put(rows, step);
         drawn.truncate(entries.len());
         Ok(drawn)
+    }
+}
+
+impl<T> Drop for CudaCache<T> {
+    fn drop(&mut self) {
+        self.recorded = RecordedSteps::default();
+        Recording::free_unused_memory(&self.device);
     }
 }
 
@@ -224,7 +236,7 @@ impl<T: Number> DeviceCache for CudaCache<T> {
         let locked = lock(model.operands());
         let network = cuda::network::<T, _>(model, &locked)?;
         let has_one_token = |placed: &Placed<'_>| placed.entry.tokens.len() == 1;
-        let drawn = if entries.iter().all(has_one_token) {
+        let drawn = if self.records && entries.iter().all(has_one_token) {
             self.recorded_step(model, &network, entries, draws)?
         } else {
             let logits = self.logits(&network, entries)?;

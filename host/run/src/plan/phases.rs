@@ -283,7 +283,11 @@ impl Planner<'_> {
         }
         let engine = &self.config.engine;
         let rows = engine.step_tokens.min(self.config.cache_tokens()).max(1);
-        let bytes = self.memory.decode_step(rows, engine.slots)?;
+        let mut bytes = self.memory.decode_step(rows, engine.slots)?;
+        if self.processor == Processor::Cuda {
+            // Steps that are recorded have memory of their own.
+            bytes += self.memory.decode_step(engine.slots, engine.slots)?;
+        }
         Ok(bound("a step of decoding", bytes))
     }
 

@@ -65,7 +65,7 @@ impl RecordedStep {
         })
     }
 
-    /// Sets the places, of as many rows as before.
+    /// Replaces the places by those of another step with as many rows.
     pub(super) fn set_places(&mut self, device: &CudaDevice, places: &Places) -> Result<()> {
         let copy = |from: &[u32], to: &mut CudaSlice<u32>| device.memcpy_htod(from, to);
         copy(&places.ids, &mut self.places.ids)?;
@@ -80,7 +80,8 @@ impl RecordedStep {
         self.draws.set(device, draws)
     }
 
-    /// Runs the step, which `launch` launches with these places and draws.
+    /// Runs the step. The first time, `launch` launches its kernels one by one, which loads them; the second time, they are
+    /// recorded; and from then on, the recording is launched.
     pub(super) fn run<T: Number>(
         &mut self,
         b: &Cuda<'_, T>,
