@@ -39,7 +39,7 @@ pub(crate) struct Counts {
     pub(crate) unfit: u64,
 }
 
-/// The ones that are charged for a question.
+/// The accounts that a question is charged to.
 pub(crate) struct Payer<'a> {
     /// The trajectory or the group that the question is for.
     pub(crate) account: &'a Account,

@@ -25,9 +25,9 @@ pub(crate) enum Failure {
 #[derive(Debug)]
 pub(crate) struct Rewards {
     pub(crate) config: Arc<RemoteConfig>,
-    /// The way in which rewards are taken together.
+    /// How rewards are combined: the last or the sum.
     reward_of: RewardOf,
-    /// Rewards so far, taken together.
+    /// The combined reward so far.
     reward: Option<f64>,
     /// The last failure inside the environment after which no reward came.
     failure: Option<String>,

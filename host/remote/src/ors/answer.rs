@@ -18,12 +18,12 @@ pub(crate) enum AnswerError {
     #[error(transparent)]
     Site(#[from] SiteError),
     /// The answer cannot be read. `begins` is its beginning.
-    #[error("its answer is none of ORS's: {source}; it begins with {begins:?}")]
+    #[error("its answer does not follow ORS: {source}; it begins with {begins:?}")]
     Unreadable {
         begins: String,
         source: serde_json::Error,
     },
-    /// The answer has not what it is for.
+    /// A required part of the answer is missing.
     #[error("its answer has no {0}")]
     Missing(&'static str),
     /// The tools cannot be offered to a model.
@@ -245,7 +245,7 @@ mod tests {
         for (stream, says) in [
             ("", "no result of the call"),
             ("event: task_id\ndata: a\n\n", "no result of the call"),
-            ("event: end\ndata: {]\n\n", "none of ORS's"),
+            ("event: end\ndata: {]\n\n", "does not follow ORS"),
             ("event: end\ndata: {\"ok\":true}\n\n", "no `output`"),
         ] {
             let error = called(stream).unwrap_err().to_string();
@@ -254,7 +254,7 @@ mod tests {
         let error = tools(r#"{"tools": []}"#).unwrap_err().to_string();
         assert!(error.contains("it offers no tools"), "{error}");
         let error = messages(r#"{"text": "a"}"#).unwrap_err().to_string();
-        assert!(error.contains("none of ORS's"), "{error}");
+        assert!(error.contains("does not follow ORS"), "{error}");
     }
 
     #[test]

@@ -89,7 +89,7 @@ async fn a_server_that_breaks_loses_its_session_and_is_never_scored() {
         ("hangs", "had not answered in full after"),
         ("dies", "closed the connection"),
         ("cuts", "no result of the call"),
-        ("babbles", "none of ORS's"),
+        ("babbles", "does not follow ORS"),
         ("floods", "max_response_bytes"),
         ("redirects", "status 308"),
         ("forgets", "status 404: Active environment not found"),
