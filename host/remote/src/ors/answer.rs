@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::SiteError;
-use crate::host_form::{ListedTool, beginning, load, of_content, safe};
+use crate::host_form::{ListedTool, beginning, brief, load, of_content, safe};
 use crate::rewards::Failure;
 
 /// The reason why there is no answer that can be used.
@@ -26,6 +26,9 @@ pub(crate) enum AnswerError {
     /// A required part of the answer is missing.
     #[error("its answer has no {0}")]
     Missing(&'static str),
+    /// The server refused a call, because its episode is over. The host had not learned that.
+    #[error("its episode had ended before this call: {0}")]
+    Ended(String),
     /// The tools cannot be offered to a model.
     #[error("its tools cannot be offered: {0}")]
     Tools(#[from] OfferedToolsError),
@@ -166,10 +169,19 @@ pub(crate) fn called(stream: &str) -> Result<Called, AnswerError> {
     }
     let neither = AnswerError::Missing("`output` and no `error`");
     let why = answer.error.ok_or(neither)?;
-    Ok(failed(match answer.reason.as_deref() {
-        // The server has two tools of this name. For other reasons, the call does not fit.
-        Some("name_collision") => Failure::Inside(why),
-        _ => Failure::Arguments(why),
+    let reason = answer.reason.as_deref();
+    if reason == Some("episode_finished") {
+        return Err(AnswerError::Ended(brief(&why)));
+    }
+    let is_misfit = match reason {
+        Some(reason) => reason == "input_validation",
+        // ors-sdk gives no reasons.
+        None => why.starts_with("Tool input validation error"),
+    };
+    Ok(failed(if is_misfit {
+        Failure::Arguments(why)
+    } else {
+        Failure::Inside(why)
     }))
 }
 
@@ -219,13 +231,22 @@ mod tests {
         let inside = |why: &str| Failure::Inside(why.to_owned());
         for (stream, expected) in [
             (
-                "event: end\ndata: {\"ok\":false,\"error\":\"'nope' is not a valid tool\",\"reason\":\"not_found\"}\n\n",
-                arguments("'nope' is not a valid tool"),
+                "event: end\ndata: {\"ok\":false,\"error\":\"by: missing\",\"reason\":\"input_validation\"}\n\n",
+                arguments("by: missing"),
             ),
-            // ors-sdk gives no reason.
+            // ors-sdk gives no reasons.
             (
-                "event: end\ndata: {\"ok\":false,\"error\":\"Tool input validation error\"}\n\n",
-                arguments("Tool input validation error"),
+                "event: end\ndata: {\"ok\":false,\"error\":\"Tool input validation error: []\"}\n\n",
+                arguments("Tool input validation error: []"),
+            ),
+            (
+                "event: end\ndata: {\"ok\":false,\"error\":\"Tool name collision: 'add'\"}\n\n",
+                inside("Tool name collision: 'add'"),
+            ),
+            // The server listed the tool that it does not find.
+            (
+                "event: end\ndata: {\"ok\":false,\"error\":\"'add' is not a valid tool\",\"reason\":\"not_found\"}\n\n",
+                inside("'add' is not a valid tool"),
             ),
             (
                 "event: end\ndata: {\"ok\":false,\"error\":\"two\",\"reason\":\"name_collision\"}\n\n",
@@ -247,6 +268,10 @@ mod tests {
             ("event: task_id\ndata: a\n\n", "no result of the call"),
             ("event: end\ndata: {]\n\n", "does not follow ORS"),
             ("event: end\ndata: {\"ok\":true}\n\n", "no `output`"),
+            (
+                "event: end\ndata: {\"ok\":false,\"error\":\"'add' was not run\",\"reason\":\"episode_finished\"}\n\n",
+                "its episode had ended before this call: 'add' was not run",
+            ),
         ] {
             let error = called(stream).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");

@@ -93,6 +93,10 @@ async fn a_server_that_breaks_loses_its_session_and_is_never_scored() {
         ("floods", "max_response_bytes"),
         ("redirects", "status 308"),
         ("forgets", "status 404: Active environment not found"),
+        (
+            "ends",
+            "its episode had ended before this call: 'add' was not run",
+        ),
     ] {
         let mut start = open(&scripted, behaviour).await;
         let step = start.session.call("add", &json!({"by": 1})).await;

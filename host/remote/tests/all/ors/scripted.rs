@@ -168,6 +168,9 @@ async fn called(behaviour: &str, asked: &Asked) -> Option<String> {
         "picky" => stream(
             "event: end\r\ndata: {\"ok\": false, \"error\": \"by is too small\", \"reason\": \"input_validation\"}",
         ),
+        "ends" => stream(
+            "event: end\r\ndata: {\"ok\": false, \"error\": \"'add' was not run\", \"reason\": \"episode_finished\"}",
+        ),
         "overpays" => paid(7.5),
         _ => paid(0.5),
     }
