@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::error::SiteError;
 use crate::host_form::{ListedTool, beginning, brief, load, of_content, safe};
 use crate::rewards::Failure;
+use crate::token::{Token, without_token};
 
 /// The reason why there is no answer that can be used.
 #[derive(Debug, thiserror::Error)]
@@ -147,15 +148,16 @@ struct Output {
     finished: bool,
 }
 
-/// Reads the answer to a call.
-pub(crate) fn called(stream: &str) -> Result<Called, AnswerError> {
+/// Reads the answer to a call, without the token.
+pub(crate) fn called(stream: &str, token: Option<&Token>) -> Result<Called, AnswerError> {
     let failed = |failure| Called {
         result: Err(failure),
         reward: None,
         finished: false,
     };
     let answer = match Stream::read(stream).result {
-        Some(Ok(answer)) => read::<Answer>(&answer)?,
+        // The token may have come in two pieces.
+        Some(Ok(answer)) => read::<Answer>(&without_token(&answer, token))?,
         Some(Err(why)) => return Ok(failed(Failure::Inside(why))),
         None => return Err(AnswerError::Missing("result of the call")),
     };
@@ -205,7 +207,7 @@ mod tests {
             "event: end\r\ndata: {\"ok\":true,\"output\":{\"blocks\":[{\"text\":\"3\",\"detail\":null,",
             "\"type\":\"text\"}],\"metadata\":null,\"reward\":1.0,\"finished\":true}}\r\n\r\n",
         );
-        let answer = called(whole).unwrap();
+        let answer = called(whole, None).unwrap();
         assert_eq!((seen(&answer), answer.reward), ("3", Some(1.0)));
         assert!(answer.finished);
         // The second piece begins with a space of the text.
@@ -216,7 +218,7 @@ mod tests {
             ": ping\n\n",
             "event: end\ndata:  two\",\"type\":\"text\"},{\"data\":\"aGk=\",\"mimeType\":\"image/png\"}]}}\n\n",
         );
-        let answer = called(pieces).unwrap();
+        let answer = called(pieces, None).unwrap();
         assert_eq!(
             seen(&answer),
             "one two\n[an image of type image/png, which is not shown]"
@@ -226,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_call_that_does_not_fit_is_told_from_a_failure() {
-        let failure = |stream: &str| called(stream).unwrap().result.unwrap_err();
+        let failure = |stream: &str| called(stream, None).unwrap().result.unwrap_err();
         let arguments = |why: &str| Failure::Arguments(why.to_owned());
         let inside = |why: &str| Failure::Inside(why.to_owned());
         for (stream, expected) in [
@@ -273,7 +275,7 @@ mod tests {
                 "its episode had ended before this call: 'add' was not run",
             ),
         ] {
-            let error = called(stream).unwrap_err().to_string();
+            let error = called(stream, None).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
         let error = tools(r#"{"tools": []}"#).unwrap_err().to_string();

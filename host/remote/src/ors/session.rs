@@ -70,7 +70,8 @@ impl Session {
         let call = json!({"name": tool, "input": arguments});
         let answer = self.ask(&path, Some(&call), self.rewards.config.deadline);
         let answer = answer.await.map_err(AnswerError::from);
-        match answer.and_then(|answer| called(&answer)) {
+        let token = self.site.token.as_deref();
+        match answer.and_then(|answer| called(&answer, token)) {
             Ok(Called {
                 result,
                 reward,
