@@ -6,7 +6,7 @@ use rlf_endpoint::{Budget, EndpointConfig, Price};
 use serde::{Deserialize, Serialize};
 
 /// Maximum of `schema_retries`.
-const MAX_SCHEMA_RETRIES: u32 = 10;
+pub(crate) const MAX_SCHEMA_RETRIES: u32 = 10;
 
 /// A model that plugins may ask: exactly one of `endpoint`, `policy` and `replay`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct ModelConfig {
     #[serde(skip_serializing_if = "is_default")]
     pub structured: Structured,
     /// Number of times that a question is asked again because its answer does not fit its JSON Schema. Each time counts in
-    /// the budgets. Default 0.
+    /// the budgets. A replay asks again where its record did, whatever this key says. Default 0.
     #[serde(skip_serializing_if = "is_default")]
     pub schema_retries: u32,
     /// The budget of one call of a plugin, with all calls that it makes. The grading of a group has as many of these budgets

@@ -12,7 +12,7 @@
 //! | `[models.NAME]` of a configuration | `config`: [`ModelConfig`] |
 //! | all models of a process | [`Models`] |
 //! | a question, from its budgets to its answer | `model`: [`Model`] |
-//! | an answer that must fit a JSON Schema | `fitting` |
+//! | an answer that must fit a JSON Schema, and retries | `schema_retries` |
 //! | what answers: an endpoint, a policy | `source`: [`Source`] |
 //! | the answers on disk | `record` |
 //!
@@ -36,10 +36,10 @@
 //! ```
 
 mod config;
-mod fitting;
 mod model;
 mod models;
 mod record;
+mod schema_retries;
 mod source;
 
 pub use config::{FrozenPolicyConfig, ModelConfig, ModelConfigError, RunMoment, Structured};

@@ -39,7 +39,7 @@ pub(crate) struct Counts {
     pub(crate) unfit: u64,
 }
 
-/// The ones that are charged for a question.
+/// The accounts that a question is charged to.
 pub(crate) struct Payer<'a> {
     /// The trajectory or the group that the question is for.
     pub(crate) account: &'a Account,
@@ -186,8 +186,7 @@ impl Model {
         let ModelQuestion {
             messages, sampling, ..
         } = question;
-        let version = self.source.as_ref().and_then(|source| source.version());
-        let identity = identity(question, version.as_deref());
+        let identity = self.identity(question);
         // A refusal may be mended meanwhile, so only a replay repeats it.
         let recorded = self
             .recorded(&identity)?
@@ -244,6 +243,18 @@ impl Model {
             self.name,
             record.map_or_else(String::new, |path| path.to_string())
         )
+    }
+
+    /// The identity of a question to what answers at present.
+    fn identity(&self, question: ModelQuestion<'_>) -> String {
+        let version = self.source().and_then(Source::version);
+        identity(question, version.as_deref())
+    }
+
+    /// True if the end of a question is recorded.
+    pub(crate) fn has_recorded(&self, question: ModelQuestion<'_>) -> bool {
+        let record = self.record.as_ref();
+        record.is_some_and(|record| record.has(&self.identity(question)))
     }
 
     fn recorded(&self, identity: &str) -> Result<Option<Outcome>, Stopped> {

@@ -157,6 +157,11 @@ impl Record {
         })
     }
 
+    /// True if the end of a question is recorded.
+    pub(crate) fn has(&self, identity: &str) -> bool {
+        self.lock().lines.contains_key(identity)
+    }
+
     /// The recorded end of a question.
     pub(crate) fn get(&self, identity: &str) -> io::Result<Option<Outcome>> {
         let inner = self.lock();

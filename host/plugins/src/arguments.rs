@@ -12,7 +12,7 @@ use crate::schema::{MAX_STEPS, Size, ToolSchema};
 /// Maximum nesting of arguments; deeper ones are not validated.
 pub const MAX_ARGUMENT_DEPTH: usize = 64;
 /// If a schema makes more checks than this, mistakes are not explained: each mistake costs memory.
-const MAX_EXPLAINED_CHECKS: u64 = 200_000;
+pub(crate) const MAX_EXPLAINED_CHECKS: u64 = 200_000;
 /// Maximum length of the explanation for a model, in characters.
 pub const MAX_EXPLANATION_CHARS: usize = 500;
 /// Maximum number of mistakes that are explained at once.

@@ -25,11 +25,11 @@ pub(crate) enum Failure {
 #[derive(Debug)]
 pub(crate) struct Rewards {
     pub(crate) config: Arc<RemoteConfig>,
-    /// The way in which rewards are taken together.
+    /// How rewards are combined: the last or the sum.
     reward_of: RewardOf,
-    /// Rewards so far, taken together.
+    /// The combined reward so far.
     reward: Option<f64>,
-    /// The last failure inside the environment after which no reward came.
+    /// The last failure inside the environment. If the last reward counts, a reward after the failure removes it.
     failure: Option<String>,
 }
 
@@ -52,10 +52,12 @@ impl Rewards {
         terminated: bool,
     ) -> ServerStep {
         if let Some(reward) = reward {
-            self.failure = None;
-            self.reward = Some(match (self.reward_of, self.reward) {
-                (RewardOf::Sum, Some(before)) => before + reward,
-                _ => reward,
+            self.reward = Some(match self.reward_of {
+                RewardOf::Sum => self.reward.unwrap_or(0.0) + reward,
+                RewardOf::Last => {
+                    self.failure = None;
+                    reward
+                }
             });
         }
         let end = match result {
@@ -64,7 +66,7 @@ impl Rewards {
                 let message = invalid_arguments(&brief(&message));
                 CallEnd::by_model(Ended::InvalidArguments, message)
             }
-            // It may be the model's mistake or the environment's own. A verdict needs a later reward.
+            // It may be the model's mistake or the environment's own. So the step's reward is not known.
             Err(Failure::Inside(message)) => {
                 let message = self.failure.insert(brief(&message));
                 CallEnd::by_model(Ended::Failed, format!("error: {message}"))
@@ -83,8 +85,12 @@ impl Rewards {
         let [least, most] = self.config.reward_range;
         let Some(reward) = self.reward.filter(|_| self.failure.is_none()) else {
             if let Some(failure) = &self.failure {
+                let so = match self.reward_of {
+                    RewardOf::Sum => "so the sum of the rewards is not known",
+                    RewardOf::Last => "and no reward came after it",
+                };
                 return Err(SessionError::Contract(format!(
-                    "a step failed inside the environment, and no reward came after it: {failure}"
+                    "a step failed inside the environment, {so}: {failure}"
                 )));
             }
             return Ok(Verdict {
@@ -115,5 +121,34 @@ pub(crate) fn lost(why: String) -> ServerStep {
         reward: None,
         terminated: false,
         lost: Some(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host_form::of_content;
+
+    /// The verdict on an episode whose step fails between two that are paid.
+    fn failed_between(reward_of: RewardOf) -> Result<Verdict, SessionError> {
+        let config = RemoteConfig {
+            reward: Some(reward_of),
+            ..RemoteConfig::default()
+        };
+        let mut rewards = Rewards::new(Protocol::Ors, &Arc::new(config), None);
+        let done = || Ok(of_content(types::Content::Text("done".to_owned()), false));
+        rewards.step(done(), Some(0.5), false);
+        rewards.step(Err(Failure::Inside("broken".to_owned())), None, false);
+        assert!(rewards.verdict().is_err(), "{reward_of:?}");
+        rewards.step(done(), Some(0.5), true);
+        rewards.verdict()
+    }
+
+    #[test]
+    fn a_later_reward_stands_for_a_failed_step_only_if_the_last_one_counts() {
+        assert_eq!(failed_between(RewardOf::Last).unwrap().score, 0.5);
+        let error = failed_between(RewardOf::Sum).unwrap_err().to_string();
+        let says = "so the sum of the rewards is not known: broken";
+        assert!(error.contains(says), "{error}");
     }
 }

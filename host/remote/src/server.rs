@@ -56,7 +56,7 @@ struct Server {
     config: Arc<RemoteConfig>,
     environment: Environment,
     hash: String,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 /// An environment, in one of the protocols.
@@ -94,7 +94,7 @@ impl Server {
         };
         Ok(Self {
             name: name.to_owned(),
-            places: Arc::new(Semaphore::new(config.max_sessions)),
+            permits: Arc::new(Semaphore::new(config.max_sessions)),
             config,
             environment,
             hash,
@@ -112,12 +112,12 @@ impl Server {
             }
         };
         // The semaphore is never closed.
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let place = place.map_err(|error| NotBegun::Unavailable(error.to_string()))?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        let permit = permit.map_err(|error| NotBegun::Unavailable(error.to_string()))?;
         match &self.environment {
-            Environment::OpenEnv(environment) => environment.begin(setup, seed, place).await,
+            Environment::OpenEnv(environment) => environment.begin(setup, seed, permit).await,
             // The protocol has no seeds.
-            Environment::Ors(environment) => Ok(environment.begin(setup, place).await?),
+            Environment::Ors(environment) => Ok(environment.begin(setup, permit).await?),
         }
     }
 }

@@ -13,6 +13,9 @@ use crate::verbatim::FoldedText;
 /// Stands for a reply that the host refused because of its form.
 const REFUSED: &str = "(a reply of another form)";
 
+/// The reason that the model is told if the host refused its reply. The host's own words quote the reply.
+const MISFIT: &str = "it does not have the form of the system message";
+
 /// Values for all fields.
 struct Found {
     values: Map<String, Value>,
@@ -37,7 +40,7 @@ pub(crate) fn find(
             let found = read(&answer);
             (answer, found)
         }
-        Err(Error::Unavailable(misfit)) => (Answer::text(REFUSED), Err(misfit)),
+        Err(Error::Unavailable(_)) => (Answer::text(REFUSED), Err(MISFIT.to_owned())),
         Err(error) => return Err(unanswered(&error)),
     };
     let (before, wrong) = match found {

@@ -1,23 +1,24 @@
 //! The JSON Schema that a plugin asks a model's answer to fit.
 //!
 //! A stranger wrote the schema, and a model the answer. So the schema has the bounds of a tool's ([`crate::schema`]), and the
-//! answer is checked in at most [`MAX_STEPS`].
+//! answer is checked in at most [`MAX_STEPS`]. If the answer may have too many mistakes for the host's memory, it is refused
+//! without saying where.
 
 use serde_json::Value;
 
-use crate::arguments::measured;
+use crate::arguments::{MAX_EXPLAINED_CHECKS, measured};
 use crate::bindings::types::Error;
 use crate::offered_tools::{MAX_PLUGIN_PATTERN_BYTES, MAX_PLUGIN_SCHEMA_NODES};
 use crate::schema::{MAX_STEPS, SchemaError, ToolSchema};
 
-/// Maximum number of characters of a mistake's description.
+/// Maximum number of characters of a mistake's description, and of its place.
 const MAX_MISTAKE_CHARS: usize = 300;
 
 /// The schema of an answer, which is a JSON object.
 #[derive(Debug)]
 pub struct AnswerSchema(ToolSchema);
 
-/// The reason why an answer does not fit its schema. Of the answer, it repeats names of keys and numbers at most.
+/// The reason why an answer does not fit its schema. It quotes only key names and numbers of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
     /// The answer is something else than one JSON value.
@@ -26,6 +27,9 @@ pub enum Misfit {
     /// It would take more than [`MAX_STEPS`] to check.
     #[error("it is too large or too deep for the schema")]
     TooLarge,
+    /// The answer breaks the schema, perhaps in too many places.
+    #[error("it is too large to say where")]
+    Unexplained,
     /// The answer breaks the schema.
     #[error("at `{at}`: {what}")]
     Wrong {
@@ -56,10 +60,19 @@ impl AnswerSchema {
         if self.0.steps(size) > MAX_STEPS {
             return Err(Misfit::TooLarge);
         }
-        self.0.validator().validate(&value).map_err(|error| {
+        let validator = self.0.validator();
+        if validator.is_valid(&value) {
+            return Ok(text);
+        }
+        // An error of `anyOf` holds all mistakes of all its branches.
+        if self.0.checks(size) > MAX_EXPLAINED_CHECKS {
+            return Err(Misfit::Unexplained);
+        }
+        validator.validate(&value).map_err(|error| {
             let at = error.instance_path().as_str();
+            let at = if at.is_empty() { "/" } else { at };
             Misfit::Wrong {
-                at: if at.is_empty() { "/" } else { at }.to_owned(),
+                at: shortened(&at),
                 what: shortened(&error.masked()),
             }
         })?;
@@ -192,5 +205,30 @@ mod tests {
         );
         let deep = format!("{{\"score\": {}1{}}}", "[".repeat(100), "]".repeat(100));
         assert_eq!(schema().read(&deep), Err(Misfit::TooLarge));
+    }
+
+    #[test]
+    fn an_answer_that_is_wrong_in_every_branch_of_a_schema_costs_little_memory() {
+        let branches = vec![json!({"items": {"type": "string"}}); 100];
+        let schema = json!({"type": "object", "properties": {"a": {"anyOf": branches}}});
+        let schema = AnswerSchema::parse(&schema.to_string()).unwrap();
+        let numbers = |count: usize| json!({"a": vec![1; count]}).to_string();
+        // Each number is one more mistake in each branch.
+        assert_eq!(schema.read(&numbers(3_000)), Err(Misfit::Unexplained));
+        let few = schema.read(&numbers(3)).unwrap_err().to_string();
+        assert!(few.starts_with("at `/a`: "), "{few}");
+        let texts = json!({"a": vec!["b"; 3_000]}).to_string();
+        assert_eq!(schema.read(&texts), Ok(&*texts));
+    }
+
+    #[test]
+    fn the_place_of_a_mistake_is_shortened() {
+        let schema = r#"{"type": "object", "additionalProperties": {"type": "integer"}}"#;
+        let schema = AnswerSchema::parse(schema).unwrap();
+        let answer = json!({"k".repeat(10_000): "text"}).to_string();
+        let Err(Misfit::Wrong { at, .. }) = schema.read(&answer) else {
+            panic!("a text passed for an integer")
+        };
+        assert_eq!(at, format!("/{}", "k".repeat(MAX_MISTAKE_CHARS - 1)));
     }
 }

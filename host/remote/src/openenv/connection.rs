@@ -136,11 +136,11 @@ impl Refusal {
 }
 
 impl Connection {
-    /// Connects to the server at a base URL. `place` is held until the connection is closed.
+    /// Connects to the server at a base URL. `permit` is held until the connection is closed.
     pub(crate) async fn open(
         base: &Url,
         token: Option<Arc<Token>>,
-        place: Arc<OwnedSemaphorePermit>,
+        permit: Arc<OwnedSemaphorePermit>,
     ) -> Result<Self, ConnectionError> {
         let unreachable = |error: Error| ConnectionError::Unreachable {
             base: base.clone(),
@@ -159,7 +159,7 @@ impl Connection {
         let connected = connect_async_with_config(request, Some(config), true).await;
         let (socket, _) = connected.map_err(unreachable)?;
         let (asks, asked) = mpsc::channel(1);
-        tokio::spawn(keep(socket, asked, token, place));
+        tokio::spawn(keep(socket, asked, token, permit));
         Ok(Self { asks: Some(asks) })
     }
 
@@ -192,7 +192,7 @@ async fn keep(
     mut socket: Socket,
     mut asks: mpsc::Receiver<Ask>,
     token: Option<Arc<Token>>,
-    place: Arc<OwnedSemaphorePermit>,
+    permit: Arc<OwnedSemaphorePermit>,
 ) {
     let read = |text: &str| read(&without_token(text, token.as_deref()));
     let mut asked: Option<oneshot::Sender<Result<Answer, ConnectionError>>> = None;
@@ -255,7 +255,7 @@ async fn keep(
     };
     // A server that does not listen learns it from the closed connection.
     _ = timeout(CLOSE_TIMEOUT, closing).await;
-    drop(place);
+    drop(permit);
 }
 
 fn read(text: &str) -> Result<Answer, ConnectionError> {

@@ -51,14 +51,14 @@ impl Environment {
         Ok((environment, hash))
     }
 
-    /// Begins a session. `place` is held until the session has ended.
+    /// Begins a session. `permit` is held until the session has ended.
     pub(crate) async fn begin(
         &self,
         mut options: Map<String, Value>,
         seed: u64,
-        place: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Result<ServerStart, NotBegun> {
-        let place = Arc::new(place);
+        let permit = Arc::new(permit);
         // Libraries such as numpy take 32 bits.
         let seed = seed & u64::from(u32::MAX);
         options.entry("seed").or_insert_with(|| Value::from(seed));
@@ -69,7 +69,7 @@ impl Environment {
         let (mut connection, observed) = loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let Site { base, token, .. } = &self.site;
-            let opening = Connection::open(base, token.clone(), Arc::clone(&place));
+            let opening = Connection::open(base, token.clone(), Arc::clone(&permit));
             let opened = timeout(left, opening).await.map_err(|_| {
                 let most = self.config.connect.as_millis();
                 unavailable(&format!("{base} did not answer within connect_ms = {most}"))

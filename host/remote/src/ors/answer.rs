@@ -8,8 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::SiteError;
-use crate::host_form::{ListedTool, beginning, load, of_content, safe};
+use crate::host_form::{ListedTool, beginning, brief, load, of_content, safe};
 use crate::rewards::Failure;
+use crate::token::{Token, without_token};
 
 /// The reason why there is no answer that can be used.
 #[derive(Debug, thiserror::Error)]
@@ -18,14 +19,17 @@ pub(crate) enum AnswerError {
     #[error(transparent)]
     Site(#[from] SiteError),
     /// The answer cannot be read. `begins` is its beginning.
-    #[error("its answer is none of ORS's: {source}; it begins with {begins:?}")]
+    #[error("its answer does not follow ORS: {source}; it begins with {begins:?}")]
     Unreadable {
         begins: String,
         source: serde_json::Error,
     },
-    /// The answer has not what it is for.
+    /// A required part of the answer is missing.
     #[error("its answer has no {0}")]
     Missing(&'static str),
+    /// The server refused a call, because its episode is over. The host had not learned that.
+    #[error("its episode had ended before this call: {0}")]
+    Ended(String),
     /// The tools cannot be offered to a model.
     #[error("its tools cannot be offered: {0}")]
     Tools(#[from] OfferedToolsError),
@@ -144,15 +148,16 @@ struct Output {
     finished: bool,
 }
 
-/// Reads the answer to a call.
-pub(crate) fn called(stream: &str) -> Result<Called, AnswerError> {
+/// Reads the answer to a call, without the token.
+pub(crate) fn called(stream: &str, token: Option<&Token>) -> Result<Called, AnswerError> {
     let failed = |failure| Called {
         result: Err(failure),
         reward: None,
         finished: false,
     };
     let answer = match Stream::read(stream).result {
-        Some(Ok(answer)) => read::<Answer>(&answer)?,
+        // The token may have come in two pieces.
+        Some(Ok(answer)) => read::<Answer>(&without_token(&answer, token))?,
         Some(Err(why)) => return Ok(failed(Failure::Inside(why))),
         None => return Err(AnswerError::Missing("result of the call")),
     };
@@ -166,10 +171,19 @@ pub(crate) fn called(stream: &str) -> Result<Called, AnswerError> {
     }
     let neither = AnswerError::Missing("`output` and no `error`");
     let why = answer.error.ok_or(neither)?;
-    Ok(failed(match answer.reason.as_deref() {
-        // The server has two tools of this name. For other reasons, the call does not fit.
-        Some("name_collision") => Failure::Inside(why),
-        _ => Failure::Arguments(why),
+    let reason = answer.reason.as_deref();
+    if reason == Some("episode_finished") {
+        return Err(AnswerError::Ended(brief(&why)));
+    }
+    let is_misfit = match reason {
+        Some(reason) => reason == "input_validation",
+        // ors-sdk gives no reasons.
+        None => why.starts_with("Tool input validation error"),
+    };
+    Ok(failed(if is_misfit {
+        Failure::Arguments(why)
+    } else {
+        Failure::Inside(why)
     }))
 }
 
@@ -193,7 +207,7 @@ mod tests {
             "event: end\r\ndata: {\"ok\":true,\"output\":{\"blocks\":[{\"text\":\"3\",\"detail\":null,",
             "\"type\":\"text\"}],\"metadata\":null,\"reward\":1.0,\"finished\":true}}\r\n\r\n",
         );
-        let answer = called(whole).unwrap();
+        let answer = called(whole, None).unwrap();
         assert_eq!((seen(&answer), answer.reward), ("3", Some(1.0)));
         assert!(answer.finished);
         // The second piece begins with a space of the text.
@@ -204,7 +218,7 @@ mod tests {
             ": ping\n\n",
             "event: end\ndata:  two\",\"type\":\"text\"},{\"data\":\"aGk=\",\"mimeType\":\"image/png\"}]}}\n\n",
         );
-        let answer = called(pieces).unwrap();
+        let answer = called(pieces, None).unwrap();
         assert_eq!(
             seen(&answer),
             "one two\n[an image of type image/png, which is not shown]"
@@ -214,18 +228,27 @@ mod tests {
 
     #[test]
     fn a_call_that_does_not_fit_is_told_from_a_failure() {
-        let failure = |stream: &str| called(stream).unwrap().result.unwrap_err();
+        let failure = |stream: &str| called(stream, None).unwrap().result.unwrap_err();
         let arguments = |why: &str| Failure::Arguments(why.to_owned());
         let inside = |why: &str| Failure::Inside(why.to_owned());
         for (stream, expected) in [
             (
-                "event: end\ndata: {\"ok\":false,\"error\":\"'nope' is not a valid tool\",\"reason\":\"not_found\"}\n\n",
-                arguments("'nope' is not a valid tool"),
+                "event: end\ndata: {\"ok\":false,\"error\":\"by: missing\",\"reason\":\"input_validation\"}\n\n",
+                arguments("by: missing"),
             ),
-            // ors-sdk gives no reason.
+            // ors-sdk gives no reasons.
             (
-                "event: end\ndata: {\"ok\":false,\"error\":\"Tool input validation error\"}\n\n",
-                arguments("Tool input validation error"),
+                "event: end\ndata: {\"ok\":false,\"error\":\"Tool input validation error: []\"}\n\n",
+                arguments("Tool input validation error: []"),
+            ),
+            (
+                "event: end\ndata: {\"ok\":false,\"error\":\"Tool name collision: 'add'\"}\n\n",
+                inside("Tool name collision: 'add'"),
+            ),
+            // The server listed the tool that it does not find.
+            (
+                "event: end\ndata: {\"ok\":false,\"error\":\"'add' is not a valid tool\",\"reason\":\"not_found\"}\n\n",
+                inside("'add' is not a valid tool"),
             ),
             (
                 "event: end\ndata: {\"ok\":false,\"error\":\"two\",\"reason\":\"name_collision\"}\n\n",
@@ -245,16 +268,20 @@ mod tests {
         for (stream, says) in [
             ("", "no result of the call"),
             ("event: task_id\ndata: a\n\n", "no result of the call"),
-            ("event: end\ndata: {]\n\n", "none of ORS's"),
+            ("event: end\ndata: {]\n\n", "does not follow ORS"),
             ("event: end\ndata: {\"ok\":true}\n\n", "no `output`"),
+            (
+                "event: end\ndata: {\"ok\":false,\"error\":\"'add' was not run\",\"reason\":\"episode_finished\"}\n\n",
+                "its episode had ended before this call: 'add' was not run",
+            ),
         ] {
-            let error = called(stream).unwrap_err().to_string();
+            let error = called(stream, None).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
         let error = tools(r#"{"tools": []}"#).unwrap_err().to_string();
         assert!(error.contains("it offers no tools"), "{error}");
         let error = messages(r#"{"text": "a"}"#).unwrap_err().to_string();
-        assert!(error.contains("none of ORS's"), "{error}");
+        assert!(error.contains("does not follow ORS"), "{error}");
     }
 
     #[test]

@@ -54,11 +54,11 @@ impl Environment {
         Ok((environment, hash.to_hex().to_string()))
     }
 
-    /// Begins a session. `task` is what `create` takes. `place` is held until the session has ended.
+    /// Begins a session. `task` is what `create` takes. `permit` is held until the session has ended.
     pub(crate) async fn begin(
         &self,
         mut task: Map<String, Value>,
-        place: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Result<ServerStart, AnswerError> {
         let deadline = Instant::now() + self.config.connect;
         let left = || deadline.saturating_duration_since(Instant::now());
@@ -69,7 +69,7 @@ impl Environment {
             self.name.clone(),
             session_id(&answer)?,
             Rewards::new(Protocol::Ors, &self.config, None),
-            place,
+            permit,
             PING_PAUSE,
         );
         task.insert("env_name".to_owned(), self.name.clone().into());

@@ -20,7 +20,7 @@ use crate::site::Site;
 pub(crate) const PING_PAUSE: Duration = Duration::from_secs(30);
 
 /// Time limit of a ping, and of ending a session.
-const TELL_TIMEOUT: Duration = Duration::from_secs(5);
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One session. Dropping it ends it on the server.
 #[derive(Debug)]
@@ -34,17 +34,17 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Keeps a session alive, with a ping after every `pause`. `place` is held until the session has ended.
+    /// Keeps a session alive, with a ping after every `pause`. `permit` is held until the session has ended.
     pub(crate) fn keep(
         site: Arc<Site>,
         environment: String,
         id: String,
         rewards: Rewards,
-        place: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
         pause: Duration,
     ) -> Self {
         let (held, dropped) = oneshot::channel();
-        tokio::spawn(keep(Arc::clone(&site), id.clone(), dropped, place, pause));
+        tokio::spawn(keep(Arc::clone(&site), id.clone(), dropped, permit, pause));
         Self {
             site,
             environment,
@@ -70,7 +70,8 @@ impl Session {
         let call = json!({"name": tool, "input": arguments});
         let answer = self.ask(&path, Some(&call), self.rewards.config.deadline);
         let answer = answer.await.map_err(AnswerError::from);
-        match answer.and_then(|answer| called(&answer)) {
+        let token = self.site.token.as_deref();
+        match answer.and_then(|answer| called(&answer, token)) {
             Ok(Called {
                 result,
                 reward,
@@ -85,21 +86,21 @@ async fn keep(
     site: Arc<Site>,
     id: String,
     mut dropped: oneshot::Receiver<()>,
-    place: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
     pause: Duration,
 ) {
     let nothing = json!({});
     // If a ping fails, the next call says why.
     while timeout(pause, &mut dropped).await.is_err() {
         _ = site
-            .ask(&["ping"], Some(&id), Some(&nothing), TELL_TIMEOUT)
+            .ask(&["ping"], Some(&id), Some(&nothing), PING_TIMEOUT)
             .await;
     }
     // A server that does not listen ends the session for lack of pings.
     _ = site
-        .ask(&["delete"], Some(&id), Some(&nothing), TELL_TIMEOUT)
+        .ask(&["delete"], Some(&id), Some(&nothing), PING_TIMEOUT)
         .await;
-    drop(place);
+    drop(permit);
 }
 
 impl ServerSession for Session {
@@ -148,24 +149,24 @@ mod tests {
             url: format!("http://{}", listener.local_addr().unwrap()),
             ..RemoteConfig::default()
         });
-        let places = Arc::new(Semaphore::new(1));
+        let permits = Arc::new(Semaphore::new(1));
         let session = Session::keep(
             Arc::new(Site::open(Protocol::Ors, "it", &config).unwrap()),
             "counting".to_owned(),
             "s1".to_owned(),
             Rewards::new(Protocol::Ors, &config, None),
-            Arc::clone(&places).acquire_owned().await.unwrap(),
+            Arc::clone(&permits).acquire_owned().await.unwrap(),
             Duration::from_millis(1),
         );
         assert_eq!(asked(&listener).await, "/ping");
         assert_eq!(asked(&listener).await, "/ping");
-        assert_eq!(places.available_permits(), 0);
+        assert_eq!(permits.available_permits(), 0);
         drop(session);
         let mut path = asked(&listener).await;
         while path == "/ping" {
             path = asked(&listener).await;
         }
         assert_eq!(path, "/delete");
-        drop(places.acquire().await.unwrap());
+        drop(permits.acquire().await.unwrap());
     }
 }

@@ -89,10 +89,14 @@ async fn a_server_that_breaks_loses_its_session_and_is_never_scored() {
         ("hangs", "had not answered in full after"),
         ("dies", "closed the connection"),
         ("cuts", "no result of the call"),
-        ("babbles", "none of ORS's"),
+        ("babbles", "does not follow ORS"),
         ("floods", "max_response_bytes"),
         ("redirects", "status 308"),
         ("forgets", "status 404: Active environment not found"),
+        (
+            "ends",
+            "its episode had ended before this call: 'add' was not run",
+        ),
     ] {
         let mut start = open(&scripted, behaviour).await;
         let step = start.session.call("add", &json!({"by": 1})).await;
@@ -163,15 +167,20 @@ async fn no_more_sessions_are_open_than_the_configuration_allows() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_token_goes_to_the_server_and_does_not_come_back() {
     let scripted = Scripted::start().await;
-    let config = RemoteConfig {
-        // A variable that every process has.
-        token_env: Some("PATH".to_owned()),
-        ..config(&scripted, "echoes")
-    };
-    let server = server(config).expect("it answers");
-    let mut start = server.open(&task(), 0).await.expect("it opens");
-    let step = start.session.call("add", &json!({"by": 1})).await;
-    assert_eq!(seen(&step), "error: you sent [secret token]");
+    for (behaviour, says) in [
+        ("echoes", "error: you sent [secret token]"),
+        ("splits", "you sent [secret token]"),
+    ] {
+        let config = RemoteConfig {
+            // A variable that every process has.
+            token_env: Some("PATH".to_owned()),
+            ..config(&scripted, behaviour)
+        };
+        let server = server(config).expect("it answers");
+        let mut start = server.open(&task(), 0).await.expect("it opens");
+        let step = start.session.call("add", &json!({"by": 1})).await;
+        assert_eq!(seen(&step), says, "{behaviour}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -136,16 +136,19 @@ async fn answer(asked: &Asked, times: usize) -> Option<String> {
 async fn called(behaviour: &str, asked: &Asked) -> Option<String> {
     let begin = "event: task_id\r\ndata: t\r\n\r\n: ping\r\n\r\n";
     let stream = |events: &str| Some(response("200 OK", "", &format!("{begin}{events}\r\n\r\n")));
-    let paid = |reward: f64| {
-        let by = &asked.body["input"]["by"];
-        let block = json!({"type": "text", "text": by.to_string(), "detail": null});
-        let output = json!({"blocks": [block], "reward": reward, "finished": *by == 9});
-        let result = json!({"ok": true, "output": output}).to_string();
-        let (first, last) = result.split_at(20);
+    let in_pieces = |result: &str, middle: usize| {
+        let (first, last) = result.split_at(middle);
         stream(&format!(
             "event: chunk\r\ndata: {first}\r\n\r\nevent: end\r\ndata: {last}"
         ))
     };
+    let paid = |reward: f64| {
+        let by = &asked.body["input"]["by"];
+        let block = json!({"type": "text", "text": by.to_string(), "detail": null});
+        let output = json!({"blocks": [block], "reward": reward, "finished": *by == 9});
+        in_pieces(&json!({"ok": true, "output": output}).to_string(), 20)
+    };
+    let token = header(&asked.head, "x-api-key").unwrap_or("no token");
     match behaviour {
         "hangs" => std::future::pending().await,
         "dies" => None,
@@ -161,12 +164,18 @@ async fn called(behaviour: &str, asked: &Asked) -> Option<String> {
             Some(response("404 Not Found", "", &gone.to_string()))
         }
         "raises" => stream("event: error\r\ndata: list index out of range"),
-        "echoes" => {
-            let token = header(&asked.head, "x-api-key").unwrap_or("no token");
-            stream(&format!("event: error\r\ndata: you sent {token}"))
+        "echoes" => stream(&format!("event: error\r\ndata: you sent {token}")),
+        "splits" => {
+            let block = json!({"type": "text", "text": format!("you sent {token}")});
+            let result = json!({"ok": true, "output": {"blocks": [block]}}).to_string();
+            let begin = result.find(token).expect("the token is in the result");
+            in_pieces(&result, begin + token.len() / 2)
         }
         "picky" => stream(
             "event: end\r\ndata: {\"ok\": false, \"error\": \"by is too small\", \"reason\": \"input_validation\"}",
+        ),
+        "ends" => stream(
+            "event: end\r\ndata: {\"ok\": false, \"error\": \"'add' was not run\", \"reason\": \"episode_finished\"}",
         ),
         "overpays" => paid(7.5),
         _ => paid(0.5),

@@ -1,4 +1,6 @@
-//! A question of a plugin: it is charged to the calls around it, and its answer fits its schema.
+//! Asks a model for a plugin, and asks again until the answer fits the schema of the question.
+
+use std::sync::OnceLock;
 
 use rlf_endpoint::{ChatMessage, ChatRole, Completion, Sampling};
 use rlf_plugins::bindings::types::Error;
@@ -6,6 +8,7 @@ use rlf_plugins::gates::{AnswerSchema, GateAnswer, LanguageModel, Misfit, ModelQ
 use rlf_plugins::seed;
 use rlf_sandbox::BoxFuture;
 
+use crate::config::MAX_SCHEMA_RETRIES;
 use crate::model::{Model, Payer};
 use crate::source::Source;
 
@@ -31,7 +34,7 @@ impl LanguageModel for Model {
                 account: asker.account(),
                 calls: asker.ledgers(self.name()),
             };
-            self.fitting(question, &payer).await
+            self.ask_until_it_fits(question, &payer).await
         })
     }
 }
@@ -39,7 +42,7 @@ impl LanguageModel for Model {
 impl Model {
     /// Answers a question. If it has a schema, the answer fits, or the plugin gets an error after the configured number of
     /// retries.
-    async fn fitting(
+    async fn ask_until_it_fits(
         &self,
         question: ModelQuestion<'_>,
         payer: &Payer<'_>,
@@ -47,12 +50,7 @@ impl Model {
         let Some(schema) = question.schema else {
             return self.answer(question, payer).await;
         };
-        let retries = self.config().schema_retries;
-        let reminded = if retries > 0 {
-            reminded(question.messages, schema)
-        } else {
-            Vec::new()
-        };
+        let with_reminder = OnceLock::new();
         let mut retry = 0;
         let mut asked = question;
         loop {
@@ -68,20 +66,29 @@ impl Model {
                 Err(misfit) => misfit,
             };
             self.count(|counts| counts.unfit += 1);
-            if retry == retries {
-                return Ok(Err(self.unfit(&answer, &misfit)));
-            }
             retry += 1;
             let number = retry.to_string();
             let other = |first: u64| seed::derive(first, "schema", &[number.as_str()]);
             asked = ModelQuestion {
-                messages: &reminded,
+                messages: with_reminder.get_or_init(|| reminded(question.messages, schema)),
                 sampling: Sampling {
                     seed: question.sampling.seed.map(other),
                     ..question.sampling
                 },
                 schema: Some(schema),
             };
+            if !self.asks_again(retry, asked) {
+                return Ok(Err(self.unfit(&answer, &misfit)));
+            }
+        }
+    }
+
+    /// True if a question is asked again. A replay asks again exactly where its record did, whatever its configuration.
+    fn asks_again(&self, retry: u32, question: ModelQuestion<'_>) -> bool {
+        if self.source().is_some() {
+            retry <= self.config().schema_retries
+        } else {
+            retry <= MAX_SCHEMA_RETRIES && self.has_recorded(question)
         }
     }
 
@@ -131,6 +138,7 @@ mod tests {
 
     use super::*;
     use crate::config::ModelConfig;
+    use crate::record::Record;
     use crate::source::SourceError;
 
     /// Gives one answer after the other, at once, and keeps the questions.
@@ -167,11 +175,15 @@ mod tests {
         }
     }
 
-    fn model(config: ModelConfig, answers: &[&'static str]) -> (Model, Arc<Script>) {
-        let script = Arc::new(Script {
+    fn script(answers: &[&'static str]) -> Arc<Script> {
+        Arc::new(Script {
             answers: Mutex::new(answers.to_vec()),
             asked: Mutex::default(),
-        });
+        })
+    }
+
+    fn model(config: ModelConfig, answers: &[&'static str]) -> (Model, Arc<Script>) {
+        let script = script(answers);
         let source = Arc::clone(&script) as Arc<dyn Source>;
         (Model::new("m", config, Some(source), None), script)
     }
@@ -199,7 +211,7 @@ mod tests {
             account: &Account::Trajectory("t".to_owned()),
             calls: vec![Ledger::default()],
         };
-        let mut answer = pin!(model.fitting(question, &payer));
+        let mut answer = pin!(model.ask_until_it_fits(question, &payer));
         let Poll::Ready(answer) = answer
             .as_mut()
             .poll(&mut Context::from_waker(Waker::noop()))
@@ -262,5 +274,25 @@ mod tests {
         let (poor, script) = model(config, &["1", "2"]);
         assert!(matches!(ask(&poor), Err(Error::Exhausted(_))));
         assert_eq!(script.asked.lock().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_replay_asks_again_exactly_where_its_record_did() {
+        let folder = tempfile::tempdir().unwrap();
+        for retries in [0, 1, 2] {
+            let path = folder.path().join(format!("{retries}.jsonl"));
+            let script = script(&["1", "2", "{\"a\": 3}"]);
+            let record = Record::open(&path).unwrap();
+            let first = Model::new("m", retrying(retries), Some(script), Some(record));
+            let answer = format!("{:?}", ask(&first));
+            assert_eq!(answer.starts_with("Ok"), retries == 2, "{answer}");
+            for other in [0, 1, 2] {
+                let record = Record::open_to_read(&path).unwrap();
+                let replay = Model::new("m", retrying(other), None, Some(record));
+                assert_eq!(format!("{:?}", ask(&replay)), answer);
+                assert_eq!(replay.spent().answers, first.spent().answers);
+                assert_eq!(replay.counts().unfit, first.counts().unfit);
+            }
+        }
     }
 }
