@@ -113,7 +113,8 @@ impl RunObserver {
             Phase::Sft => Progress::Sft { is_over: last },
             Phase::Rl => Progress::Rl { steps: step },
         });
-        let is_named = progress.is_some_and(|progress| parts.own_weights.names(progress));
+        let is_named =
+            progress.is_some_and(|progress| parts.own_weights.needs_weights_of(progress));
         if !(due || is_named) {
             return Ok(None);
         }
