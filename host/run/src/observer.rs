@@ -168,12 +168,16 @@ impl Observer for RunObserver {
         let Some(validated) = evaluated.transpose()? else {
             return Ok(NextStep::Abandon.into());
         };
-        let next = if interruption.requests() > 0 {
+        let next = if self.stops_run() {
             NextStep::Interrupt
         } else {
             NextStep::Continue
         };
         Ok(Seen { next, validated })
+    }
+
+    fn stops_run(&self) -> bool {
+        self.interruption.requests() > 0
     }
 
     async fn step_abandoned(&self) {
