@@ -307,7 +307,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Says that a step has filled the positions of its entries.
+    /// Records that the positions of the entries of a step are filled.
     fn fill(&mut self, entries: &[Entry<'_>]) {
         for entry in entries {
             self.pages.fill(entry.sequence, entry.end());

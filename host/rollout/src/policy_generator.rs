@@ -26,7 +26,7 @@ use decode_loop::DecodeLoop;
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyGeneratorConfig {
     /// Maximum number of sequences that generate in one pass, the oldest ones; further ones wait. A
-    /// sequence whose tools run does not count. Default 512.
+    /// sequence whose tools run does not count, nor does one that waits for pages. Default 512.
     pub slots: usize,
     /// Tokens in the KV cache, of all sequences together. At least the context, so that one sequence
     /// always fits. A token takes `layers x kv_heads x head_dim x 8` bytes, or half of it in bf16.

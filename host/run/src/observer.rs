@@ -113,7 +113,8 @@ impl RunObserver {
             Phase::Sft => Progress::Sft { is_over: last },
             Phase::Rl => Progress::Rl { steps: step },
         });
-        let is_named = progress.is_some_and(|progress| parts.own_weights.names(progress));
+        let is_named =
+            progress.is_some_and(|progress| parts.own_weights.needs_weights_of(progress));
         if !(due || is_named) {
             return Ok(None);
         }
@@ -167,12 +168,16 @@ impl Observer for RunObserver {
         let Some(validated) = evaluated.transpose()? else {
             return Ok(NextStep::Abandon.into());
         };
-        let next = if interruption.requests() > 0 {
+        let next = if self.stops_run() {
             NextStep::Interrupt
         } else {
             NextStep::Continue
         };
         Ok(Seen { next, validated })
+    }
+
+    fn stops_run(&self) -> bool {
+        self.interruption.requests() > 0
     }
 
     async fn step_abandoned(&self) {

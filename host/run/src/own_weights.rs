@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use candle_core::Device;
 use rlf_endpoint::Completion;
@@ -46,8 +46,8 @@ impl Progress {
         }
     }
 
-    /// Those of the policies that play or are evaluated about the same time.
-    fn with_others(self, staleness: u64) -> Vec<Self> {
+    /// Progress of every policy that may play or be evaluated at the same time.
+    fn nearby(self, staleness: u64) -> Vec<Self> {
         match self {
             Self::Rl { steps } => (steps.saturating_sub(staleness)..=steps + staleness)
                 .map(|steps| Self::Rl { steps })
@@ -86,6 +86,8 @@ pub(crate) struct OwnWeights {
     /// Steps by which the policies that play may be behind.
     staleness: u64,
     models: BTreeMap<String, Arc<OwnModel>>,
+    /// Moments whose weights on disk are those of this attempt: they were written or found since it began.
+    known: Mutex<BTreeSet<FrozenMoment>>,
 }
 
 impl OwnWeights {
@@ -105,6 +107,7 @@ impl OwnWeights {
             workers,
             staleness,
             models: own.collect(),
+            known: Mutex::default(),
         }
     }
 
@@ -114,14 +117,18 @@ impl OwnWeights {
         Some(Arc::clone(model) as Arc<dyn Source>)
     }
 
-    /// True if a model has the weights of this very moment, which must be kept.
-    pub(crate) fn names(&self, progress: Progress) -> bool {
+    /// True if a model answers with the weights that the policy has now.
+    pub(crate) fn needs_weights_of(&self, progress: Progress) -> bool {
         let mut models = self.models.values();
         models.any(|model| progress.moment() == Some(moment(&model.config, progress)))
     }
 
     /// Gives each model the weights that it has when the run in the folder `run` has come so far. `policy` is the policy
     /// in training, whose weights are kept on disk if a model names this moment. It is None outside of training.
+    ///
+    /// Weights that are kept stay on disk when a policy with them plays once more. A later checkpoint may need them, and
+    /// could not be resumed after a kill while they are written again. But those that an earlier attempt kept, beyond the
+    /// checkpoint that this one went on from, are replaced.
     pub(crate) fn advance(
         &self,
         run: &Path,
@@ -129,27 +136,27 @@ impl OwnWeights {
         policy: Option<&Model>,
     ) -> Result<(), RunFailure> {
         let frozen = FrozenWeights::of(run);
-        let mut kept: Option<PathBuf> = None;
+        let mut is_kept = false;
         for (name, model) in &self.models {
             let moment = moment(&model.config, progress);
             if model.has(moment) {
                 continue;
             }
             let in_training = policy.filter(|_| progress.moment() == Some(moment));
-            let folder = if let Some(policy) = in_training {
-                if kept.is_none() {
-                    kept = Some(frozen.keep(moment, |folder| {
-                        // With adapters, `save` writes these alone.
-                        let merged = policy.lora().map(|_| policy.merged()).transpose()?;
-                        merged.as_ref().unwrap_or(policy).save(folder)?;
-                        Ok::<(), RunFailure>(())
-                    })?);
-                }
-                kept.clone()
-            } else {
+            let found = if in_training.is_none() || self.known().contains(&moment) {
                 frozen.find(moment)?
+            } else {
+                None
             };
-            let folder = folder.ok_or_else(|| missing(name, moment, run))?;
+            let folder = match (found, in_training) {
+                (Some(folder), _) => folder,
+                (None, Some(policy)) => {
+                    is_kept = true;
+                    keep(&frozen, moment, policy)?
+                }
+                (None, None) => return Err(missing(name, moment, run).into()),
+            };
+            self.known().insert(moment);
             let (config, workers) = (&model.config, self.workers);
             let opened = if let Some(merged) = adapted(&folder, run)? {
                 FrozenPolicy::with_weights(name, merged, &folder, config, workers)?
@@ -158,7 +165,7 @@ impl OwnWeights {
             };
             model.set(moment, opened);
         }
-        if kept.is_some() && matches!(progress, Progress::Rl { .. }) {
+        if is_kept && matches!(progress, Progress::Rl { .. }) {
             self.forget_others(&frozen, progress, run)?;
         }
         Ok(())
@@ -183,6 +190,10 @@ impl OwnWeights {
         self.advance(run, Progress::from(&newest.state), None)
     }
 
+    fn known(&self) -> MutexGuard<'_, BTreeSet<FrozenMoment>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Removes weights that neither the run needs now nor one of its checkpoints.
     fn forget_others(
         &self,
@@ -194,7 +205,7 @@ impl OwnWeights {
         let places = checkpoints.iter().map(|one| Progress::from(&one.state));
         let places = places.chain([progress]);
         let places: Vec<Progress> = places
-            .flat_map(|place| place.with_others(self.staleness))
+            .flat_map(|place| place.nearby(self.staleness))
             .collect();
         let mut needed = BTreeSet::new();
         for model in self.models.values() {
@@ -202,6 +213,20 @@ impl OwnWeights {
         }
         Ok(frozen.forget_except(&needed)?)
     }
+}
+
+/// Keeps the weights that the policy has at a moment. Returns their folder.
+fn keep(
+    frozen: &FrozenWeights,
+    moment: FrozenMoment,
+    policy: &Model,
+) -> Result<PathBuf, RunFailure> {
+    frozen.keep(moment, |folder| {
+        // With adapters, `save` writes these alone.
+        let merged = policy.lora().map(|_| policy.merged()).transpose()?;
+        merged.as_ref().unwrap_or(policy).save(folder)?;
+        Ok(())
+    })
 }
 
 /// The whole model of a checkpoint in `folder` that holds adapters alone, as those of a run with `[model.lora]` do.
@@ -281,6 +306,15 @@ impl Source for OwnModel {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use rlf_dialogue::bpe::BpeOptions;
+    use rlf_dialogue::template::small;
+    use rlf_dialogue::tokenizer::Tokenizer;
+    use rlf_policy::Qwen3Config;
+    use rlf_train::config::CheckpointConfig;
+    use rlf_train::run::{RunDirectory, RunSpec};
+
     use super::*;
     use FrozenMoment::{Rl, Start};
 
@@ -304,5 +338,69 @@ mod tests {
             let found = [&start, &rl, &refreshed].map(|config| moment(config, progress));
             assert_eq!(found, moments, "{progress:?}");
         }
+    }
+
+    #[test]
+    fn kept_weights_stay_on_disk_unless_the_run_goes_back_to_before_their_moment() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path();
+        let corpus = ["a question and an answer"].map(String::from).into_iter();
+        let tokenizer = Tokenizer::train_bpe(corpus, &BpeOptions::default()).unwrap();
+        let tokenizer = tokenizer.to_json().unwrap().into_bytes();
+        let spec = RunSpec {
+            assets: vec![
+                ("tokenizer.json".into(), tokenizer),
+                ("chat_template.jinja".into(), small::SOURCE.into()),
+            ],
+            ..RunSpec::default()
+        };
+        let _lock = RunDirectory::create(run, &spec, CheckpointConfig::default()).unwrap();
+        let shape = Qwen3Config {
+            vocab_size: 512,
+            hidden_size: 16,
+            intermediate_size: 16,
+            num_hidden_layers: 1,
+            num_attention_heads: 2,
+            num_key_value_heads: 1,
+            head_dim: 8,
+            max_position_embeddings: 128,
+            rms_norm_eps: 1e-6,
+            rope_theta: 1e4,
+            tie_word_embeddings: true,
+            initializer_range: 0.1,
+        };
+        let policy = Model::init(&shape, 0, &Device::Cpu).unwrap();
+        let models =
+            "opponent.policy = {of_run = 'rl', refresh_every = 20, max_tokens = 12, context = 128}";
+        let models: BTreeMap<String, ModelConfig> = toml::from_str(models).unwrap();
+        let attempt = || OwnWeights::new(&models, 1, 3);
+        let advance = |own: &OwnWeights, steps: u64| {
+            let progress = Progress::Rl { steps };
+            own.advance(run, progress, Some(&policy)).unwrap();
+        };
+        // A folder that is written again does not have this file.
+        let mark = frozen_path(run).join("rl-000020").join("mark");
+
+        let own = attempt();
+        advance(&own, 0);
+        advance(&own, 20);
+        fs::write(&mark, "").unwrap();
+        // With staleness 3, older policies play after step 20 is evaluated, and the one after step 20 plays later.
+        for steps in [18, 19, 20] {
+            advance(&own, steps);
+        }
+        assert!(mark.exists());
+        // A run that goes on from the checkpoint of step 21 plays them again.
+        let own = attempt();
+        for steps in [21, 18, 19, 20] {
+            advance(&own, steps);
+        }
+        assert!(mark.exists());
+        // One that goes on from step 19 has other weights at step 20.
+        let own = attempt();
+        for steps in [19, 20] {
+            advance(&own, steps);
+        }
+        assert!(!mark.exists());
     }
 }

@@ -83,8 +83,8 @@ pub struct RunParts {
     supervisor: Option<PathBuf>,
     /// Samples the policy's turns, if the configuration has one.
     external_engine: Option<RunEngine>,
-    /// Held while the trajectories of a step or of an evaluation are played. They take turns: so counts of calls belong
-    /// to one of them, models have the weights of one moment, and one cache or engine has the weights of one policy.
+    /// Lock that lets one step or one evaluation play at a time. So counts of calls belong to one of them, models have
+    /// the weights of one moment, and one cache or engine has the weights of one policy.
     pub(crate) turn: Mutex<()>,
     /// Loads new versions of plugins that are replaced on disk, for later calls.
     _follower: Option<Follower>,

@@ -30,7 +30,7 @@ const REPLACEMENTS: u64 = 1 << 40;
 pub(crate) struct PolicyRollouts {
     /// The run.
     parts: Arc<RunParts>,
-    /// Is told of alarms.
+    /// Receives alarms.
     reporter: Arc<dyn RunReporter>,
     settings: StepSettings,
     /// Number of steps that are played ahead.
@@ -43,8 +43,8 @@ pub(crate) struct PolicyRollouts {
     curriculum: Option<Arc<Curriculum>>,
     /// Compares a judge with a verifier, if the configuration asks for it.
     drift: Option<Drift>,
-    /// Completes when the play that began last is over, if it has a task of its own.
-    last: Option<oneshot::Receiver<()>>,
+    /// End of the play that began last; none without staleness.
+    last_play: Option<oneshot::Receiver<()>>,
 }
 
 impl PolicyRollouts {
@@ -77,7 +77,7 @@ impl PolicyRollouts {
             staleness: config.staleness,
             taken: None,
             curriculum,
-            last: None,
+            last_play: None,
         })
     }
 
@@ -125,7 +125,7 @@ impl PolicyRollouts {
     /// over. One at a time has the memory for its cache, and the earlier step is needed first.
     fn spawn(&mut self, play: Play) -> Play {
         let (over, is_over) = oneshot::channel::<()>();
-        let before = self.last.replace(is_over);
+        let before = self.last_play.replace(is_over);
         let task = PlayTask(tokio::spawn(async move {
             if let Some(before) = before {
                 // Nothing is sent: the other end is dropped with the play.

@@ -37,7 +37,7 @@ pub(crate) struct Ahead {
 pub(crate) struct Begun {
     /// Steps done by the weights that play it.
     pub(crate) weights: u64,
-    /// Its trajectories, in time.
+    /// The experience of the step, as a future.
     pub(crate) play: Play,
 }
 
@@ -51,8 +51,7 @@ impl Ahead {
         }
     }
 
-    /// Begins the steps that are under way when `state.step` steps are done, and gives the rollouts their state of that
-    /// moment.
+    /// Begins again the plays that were under way after `state.step` steps, then restores the rollouts' state.
     pub(crate) fn start(
         &mut self,
         rollouts: &mut dyn Rollouts,
@@ -112,6 +111,11 @@ impl Ahead {
             self.begin(rollouts, policy, ahead);
         }
         Ok(())
+    }
+
+    /// Breaks off the steps that are under way. Only for a run that plays no further step.
+    pub(crate) fn break_off(&mut self) {
+        self.begun.clear();
     }
 
     fn begin(&mut self, rollouts: &mut dyn Rollouts, policy: &OlderPolicy, step: u64) {

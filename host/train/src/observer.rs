@@ -70,12 +70,19 @@ impl StepDone<'_> {
 /// An observer runs before the step's checkpoint is written, so that its lines are part of the
 /// checkpoint. Evaluations at the end of a phase belong here. Its decisions must follow from the
 /// weights and the step, or a resumed run differs from an uninterrupted one
-/// (interruptions and [`Observer::step_abandoned`] excepted).
+/// (interruptions, [`Observer::stops_run`] and [`Observer::step_abandoned`] excepted).
 #[async_trait]
 pub trait Observer: Send + Sync {
     /// Called after every step. Called again, with the step as the last one, if the phase ends early because of what the
     /// observer saw.
     async fn after_step(&mut self, step: StepDone<'_>) -> Result<Seen, BoxError>;
+
+    /// True if the run stops after the step that was just made, as after [`NextStep::Interrupt`]. It is asked before
+    /// [`Observer::after_step`]. Steps that are played ahead are then broken off first, so that evaluations do not wait
+    /// for them. Default: false.
+    fn stops_run(&self) -> bool {
+        false
+    }
 
     /// The last step that is worth playing, for an observer that leaves the run after it. Steps after it are not played
     /// ahead. Default: no limit.

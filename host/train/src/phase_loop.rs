@@ -3,6 +3,7 @@
 use futures_util::FutureExt;
 use rlf_policy::{AdamW, Model, OptimizerConfig};
 
+use crate::ahead::Ahead;
 use crate::critic::{Critic, CriticConfig};
 use crate::error::TrainError;
 use crate::metrics::MetricsLine;
@@ -73,9 +74,12 @@ pub(crate) fn start(
 }
 
 /// Ends a step whose line is written: shows it to the observer, and saves a checkpoint if one is due. Returns how the
-/// phase ends if it ends here. `line` is None for a step that was done before the run was resumed.
+/// phase ends if it ends here. `line` is None for a step that was done before the run was resumed. `ahead` has the steps
+/// that are under way meanwhile.
+#[allow(clippy::too_many_arguments)] // Each is a different part of the run.
 pub(crate) async fn after_step(
     observer: &mut dyn Observer,
+    ahead: &mut Ahead,
     line: Option<&MetricsLine>,
     course: Course,
     state: &mut TrainerState,
@@ -84,7 +88,7 @@ pub(crate) async fn after_step(
     learner: &Learner,
 ) -> Result<Option<PhaseEnd>, TrainError> {
     state.metrics = run.metrics().position();
-    let mut seen = show(observer, line, course.steps, state, run, model).await?;
+    let mut seen = show(observer, ahead, line, course.steps, state, run, model).await?;
     let mut validations = state.validations;
     let success = seen.validated;
     let is_best = success.is_some_and(|success| validations.add(state.step, success));
@@ -92,7 +96,7 @@ pub(crate) async fn after_step(
         && state.step < course.steps
         && seen.next != NextStep::Abandon;
     if ends_early {
-        seen = show(observer, None, state.step, state, run, model).await?;
+        seen = show(observer, ahead, None, state.step, state, run, model).await?;
     }
     let next = seen.next;
     state.unobserved = next == NextStep::Abandon;
@@ -114,9 +118,11 @@ pub(crate) async fn after_step(
     })
 }
 
-/// Shows the last step to the observer, as one of `steps`.
+/// Shows the last step to the observer, as one of `steps`. If no further step is played, those under way are broken off
+/// first, because an evaluation waits for them.
 async fn show(
     observer: &mut dyn Observer,
+    ahead: &mut Ahead,
     line: Option<&MetricsLine>,
     steps: u64,
     state: &TrainerState,
@@ -124,6 +130,10 @@ async fn show(
     model: &Model,
 ) -> Result<Seen, TrainError> {
     let (phase, step) = (state.phase, state.step);
+    let stops = observer.stops_run();
+    if stops || step >= steps {
+        ahead.break_off();
+    }
     let done = StepDone {
         phase,
         step,
@@ -133,11 +143,15 @@ async fn show(
         metrics: run.metrics(),
     };
     let seen = observer.after_step(done).await;
-    seen.map_err(|source| TrainError::Observer {
+    let mut seen = seen.map_err(|source| TrainError::Observer {
         phase,
         step,
         source,
-    })
+    })?;
+    if stops && seen.next == NextStep::Continue {
+        seen.next = NextStep::Interrupt;
+    }
+    Ok(seen)
 }
 
 /// True if the observer abandons the step under way.

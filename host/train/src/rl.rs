@@ -73,8 +73,9 @@ pub fn train<'a>(
         };
 
         if state.unobserved {
-            let ended =
-                phase_loop::after_step(observer, None, course, &mut state, run, model, &learner);
+            let ended = phase_loop::after_step(
+                observer, &mut ahead, None, course, &mut state, run, model, &learner,
+            );
             if let Some(end) = ended.await? {
                 return Ok(end);
             }
@@ -234,6 +235,7 @@ pub fn train<'a>(
             }
             let ended = phase_loop::after_step(
                 observer,
+                &mut ahead,
                 Some(&line),
                 course,
                 &mut state,

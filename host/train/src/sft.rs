@@ -5,6 +5,7 @@ use std::time::Instant;
 use futures_util::future::BoxFuture;
 use rlf_policy::Model;
 
+use crate::ahead::Ahead;
 use crate::config::SftConfig;
 use crate::error::TrainError;
 use crate::loss::{Aggregation, Objective, token_weights};
@@ -46,10 +47,13 @@ pub fn train<'a>(
         let Some((mut learner, mut state)) = start? else {
             return Ok(PhaseEnd::AlreadyDone);
         };
+        // SFT plays no steps.
+        let mut ahead = Ahead::new(0, 0);
 
         if state.unobserved {
-            let ended =
-                phase_loop::after_step(observer, None, course, &mut state, run, model, &learner);
+            let ended = phase_loop::after_step(
+                observer, &mut ahead, None, course, &mut state, run, model, &learner,
+            );
             if let Some(end) = ended.await? {
                 return Ok(end);
             }
@@ -119,6 +123,7 @@ pub fn train<'a>(
             run.metrics().write(&line)?;
             let ended = phase_loop::after_step(
                 observer,
+                &mut ahead,
                 Some(&line),
                 course,
                 &mut state,

@@ -949,6 +949,98 @@ fn an_abandoned_rollout_is_broken_off_and_its_step_is_repeated() {
     assert!(remains(&stopped) == remains(&whole));
 }
 
+/// The game, with a count of its plays: each has a clone of `under_way` until it is over.
+struct CountedPlays {
+    game: EvenGame,
+    under_way: Arc<()>,
+}
+
+impl Rollouts for CountedPlays {
+    fn play(&mut self, step: u64, policy: Arc<Model>, weights: u64) -> Play {
+        let under_way = Arc::clone(&self.under_way);
+        let play = self.game.play(step, policy, weights);
+        Box::pin(async move {
+            let played = play.await;
+            drop(under_way);
+            played
+        })
+    }
+}
+
+/// Counts the plays under way at every step of RL that it is shown. Every validation has the same success.
+struct CountPlays {
+    under_way: Arc<()>,
+    /// The run is to stop in the step after this one.
+    stopped_after: u64,
+    stops: bool,
+    /// The step, and the number of plays.
+    seen: Vec<(u64, usize)>,
+}
+
+#[async_trait]
+impl Observer for CountPlays {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Seen, BoxError> {
+        if done.phase != Phase::Rl {
+            return Ok(Seen::default());
+        }
+        // The game has one, and so has this.
+        let plays = Arc::strong_count(&self.under_way) - 2;
+        self.seen.push((done.step, plays));
+        self.stops = done.step >= self.stopped_after;
+        Ok(Seen {
+            next: NextStep::Continue,
+            validated: done.line.map(|_| 0.5),
+        })
+    }
+
+    fn stops_run(&self) -> bool {
+        self.stops
+    }
+}
+
+#[test]
+fn steps_ahead_are_broken_off_before_the_last_evaluations() {
+    let folder = tempfile::tempdir().unwrap();
+    let counted = |name: &str, patience: u64, stopped_after: u64| {
+        let path = folder.path().join(name);
+        let under_way = Arc::new(());
+        let mut plays = CountedPlays {
+            game: play(),
+            under_way: Arc::clone(&under_way),
+        };
+        let mut observer = CountPlays {
+            under_way,
+            stopped_after,
+            stops: false,
+            seen: Vec::new(),
+        };
+        let config = RlConfig {
+            patience,
+            ..stale_config(2)
+        };
+        let end = run_as(&path, false, &mut plays, &mut observer, &config, &KEEP);
+        (end, observer.seen)
+    };
+    // A request to stop comes in step 3. With staleness 2, two steps are under way before.
+    let (end, seen) = counted("stopped", 0, 2);
+    assert_eq!(end, Ok(PhaseEnd::Interrupted));
+    assert_eq!(seen, [(1, 2), (2, 2), (3, 0)]);
+    // The validation after step 2 is no better. So the step is the last one, and is shown again.
+    let (end, seen) = counted("patience", 1, u64::MAX);
+    assert_eq!(end, Ok(PhaseEnd::Finished));
+    assert_eq!(seen, [(1, 2), (2, 2), (2, 0)]);
+
+    // The run that was stopped goes on as if it had not been.
+    let (stopped, whole) = (folder.path().join("stopped"), folder.path().join("whole"));
+    let run = |path: &Path, resume: bool| {
+        let config = stale_config(2);
+        run_as(path, resume, &mut play(), &mut Unobserved, &config, &KEEP)
+    };
+    assert_eq!(run(&whole, false), Ok(PhaseEnd::Finished));
+    assert_eq!(run(&stopped, true), Ok(PhaseEnd::Finished));
+    assert!(remains(&stopped) == remains(&whole));
+}
+
 /// Writes two lines after every step, and abandons one step between them.
 struct EvaluateTwice(Option<(Phase, u64)>);
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
 use rlf_train::config::CheckpointConfig;
@@ -165,6 +166,36 @@ fn folders_that_are_no_checkpoints_are_left_alone() {
         checkpoint(&mut run, Phase::Rl, step, false);
     }
     assert_eq!(names(&checkpoints), ["best", "latest", "rl-000004", "rl-1"]);
+}
+
+#[test]
+fn checkpoints_are_listed_while_the_run_removes_old_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
+    let newest = checkpoint(&mut run, Phase::Rl, 9_999, false);
+    let checkpoints = folder.path().join("checkpoints");
+    thread::scope(|scope| {
+        let removing = scope.spawn(|| {
+            for step in 0..2_000 {
+                let old = checkpoints.join(format!("rl-{step:06}"));
+                let (partial, gone) = (checkpoints.join("partial"), checkpoints.join("gone"));
+                fs::create_dir(&partial).unwrap();
+                fs::copy(
+                    newest.path.join("trainer.json"),
+                    partial.join("trainer.json"),
+                )
+                .unwrap();
+                // As a run writes and removes: under its name, the folder is whole.
+                fs::rename(&partial, &old).unwrap();
+                fs::rename(&old, &gone).unwrap();
+                fs::remove_dir_all(&gone).unwrap();
+            }
+        });
+        while !removing.is_finished() {
+            let all = Checkpoint::all(folder.path()).unwrap();
+            assert!(all.iter().any(|one| one.path == newest.path));
+        }
+    });
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(super) struct Pages {
     tables: HashMap<u64, Table>,
     /// Number of sequences that hold each page.
     holders: Vec<u32>,
-    /// The next one last.
+    /// Free pages; the last one is taken next.
     free: Vec<u32>,
 }
 
@@ -142,7 +142,7 @@ impl Pages {
         copy
     }
 
-    /// Says that a sequence has filled `len` positions of its pages.
+    /// Records that `len` positions of a sequence are filled.
     pub(super) fn fill(&mut self, sequence: u64, len: usize) {
         if let Some(table) = self.tables.get_mut(&sequence) {
             table.len = len;

@@ -1,15 +1,17 @@
 //! The loop of the decoding thread: it accepts requests, feeds open turns in one pass, and draws.
 //!
-//! A sequence with a turn under way **generates**; one whose tools run is **idle**. The oldest generating sequences, at
-//! most `slots` of them, take part in a pass, the oldest first. A sequence holds pages of the KV cache, whether it
-//! generates or not. If pages run short, sequences lose theirs. They keep their token ids, and read them again when
-//! they continue:
+//! A sequence with a turn under way **generates**; one whose tools run is **idle**. A pass feeds at most `slots`
+//! generating sequences, the oldest first. One that waits for pages takes no slot. A sequence holds pages of the KV
+//! cache, whether it generates or not. If pages run short, sequences lose theirs. They keep their token ids, and read
+//! them again when they continue:
 //!
 //! - A sequence that has pages takes more as it grows. If none is free, idle sequences lose theirs, the one that was
 //!   fed longest ago first. Then younger generating ones do, the youngest first. If there is none, the sequence waits.
 //! - A sequence that has no pages begins if all its tokens fit into the free ones, beside a page more for each older
-//!   sequence in the pass. Otherwise it waits, and so do all younger ones that have no pages. So a sequence that begins
-//!   takes nothing from others, and does not lose its pages at once.
+//!   sequence in the pass, so that it does not lose its pages at once. If they do not fit, idle sequences lose theirs,
+//!   but only those that were last fed at least as many passes ago as they have pages. A pass takes about as long as
+//!   reading a page again. So pages are taken only if they were unused for about the time that reading them again
+//!   takes. If the tokens still do not fit, the sequence waits, and so do all younger ones that have no pages.
 //! - The oldest generating sequence always begins, and takes what it needs as if it grew.
 //!
 //! So every pass feeds the oldest generating sequence, and a cache of one context is enough for all to end.
@@ -55,6 +57,16 @@ enum Beginning {
     Shared(SequenceId, usize),
     /// It waits for an older sequence that is reading the same prompt.
     Awaited,
+}
+
+/// Whether a sequence without pages begins.
+enum Begun {
+    /// It begins with this pass.
+    Now,
+    /// It waits for an older sequence that is reading the same prompt.
+    Awaits,
+    /// It waits for pages.
+    NoRoom,
 }
 
 /// The state of the decoding thread.
@@ -224,19 +236,18 @@ impl<'a> DecodeLoop<'a> {
     /// The sequences that the next pass feeds, the oldest first, and the number of tokens of each. Their pages are
     /// free.
     fn choose(&mut self) -> rlf_policy::Result<Vec<(SequenceId, usize)>> {
-        let active: Vec<SequenceId> = self
+        let generating: Vec<SequenceId> = self
             .sequences
             .iter()
             .filter(|(_, sequence)| sequence.turn.is_some())
             .map(|(id, _)| *id)
-            .take(self.config.slots)
             .collect();
-        let mut chosen = Vec::with_capacity(active.len());
+        let mut chosen = Vec::with_capacity(generating.len().min(self.config.slots));
         let mut budget = self.config.step_tokens.max(1);
         // Pages that the chosen ones take, and whether more sequences may begin.
         let (mut taken, mut may_begin) = (0, true);
-        for (place, id) in active.into_iter().enumerate() {
-            if budget == 0 {
+        for (place, id) in generating.into_iter().enumerate() {
+            if budget == 0 || chosen.len() == self.config.slots {
                 break;
             }
             let Some(sequence) = self.sequences.get(&id) else {
@@ -247,19 +258,16 @@ impl<'a> DecodeLoop<'a> {
                 if !may_begin {
                     continue;
                 }
-                let shared = match self.beginning(id, sequence) {
-                    Beginning::Read => None,
-                    Beginning::Shared(holder, len) => Some((holder, len)),
-                    Beginning::Awaited => continue,
-                };
-                // Whole pages of a prompt are shared, and the rest of it is copied.
-                let kept = shared.map_or(0, |(_, len)| len / PAGE_TOKENS);
-                let wanted = tokens.div_ceil(PAGE_TOKENS) - kept;
-                if place > 0 && taken + wanted + chosen.len() > self.decoder.free_pages() {
-                    may_begin = false;
-                    continue;
+                // The oldest one begins in any case.
+                let reserved = (place > 0).then_some(taken + chosen.len());
+                match self.begin(id, reserved)? {
+                    Begun::Now => {}
+                    Begun::Awaits => continue,
+                    Begun::NoRoom => {
+                        may_begin = false;
+                        continue;
+                    }
                 }
-                self.begin(id, shared)?;
             }
             let Some(cached) = self.sequences.get(&id).map(|sequence| sequence.cached) else {
                 continue;
@@ -274,22 +282,43 @@ impl<'a> DecodeLoop<'a> {
         Ok(chosen)
     }
 
-    /// Lets a sequence without pages begin: with so many positions of another one, or by reading its prompt.
-    fn begin(
-        &mut self,
-        id: SequenceId,
-        shared: Option<(SequenceId, usize)>,
-    ) -> rlf_policy::Result<()> {
-        let Some(sequence) = self.sequences.get_mut(&id) else {
-            return Ok(());
-        };
-        if let Some((holder, len)) = shared {
-            self.decoder.share_prefix(holder.0, id.0, len)?;
-            sequence.cached = len;
-        } else {
-            self.prompts.insert(sequence.prompt.clone(), id);
+    /// Lets a sequence without pages begin if all its tokens fit beside `reserved` pages, or in any case if that is
+    /// None. Sequences whose pages were not used for long lose them to it.
+    fn begin(&mut self, id: SequenceId, reserved: Option<usize>) -> rlf_policy::Result<Begun> {
+        loop {
+            let Some(sequence) = self.sequences.get(&id) else {
+                return Ok(Begun::Awaits);
+            };
+            // Asked again after each eviction, because the prompt that it shares may be gone.
+            let shared = match self.beginning(id, sequence) {
+                Beginning::Read => None,
+                Beginning::Shared(holder, len) => Some((holder, len)),
+                Beginning::Awaited => return Ok(Begun::Awaits),
+            };
+            // Whole pages of a prompt are shared, and the rest of it is copied.
+            let kept = shared.map_or(0, |(_, len)| len / PAGE_TOKENS);
+            let wanted = sequence.ids.len().div_ceil(PAGE_TOKENS) - kept;
+            let free = self.decoder.free_pages();
+            if reserved.is_some_and(|reserved| reserved + wanted > free) {
+                let passes = self.passes;
+                let unused =
+                    |idle: &Sequence| passes - idle.fed >= idle.cached.div_ceil(PAGE_TOKENS) as u64;
+                let Some(victim) = self.longest_idle(unused) else {
+                    return Ok(Begun::NoRoom);
+                };
+                self.evict(victim);
+                continue;
+            }
+            if let Some((holder, len)) = shared {
+                self.decoder.share_prefix(holder.0, id.0, len)?;
+                if let Some(sequence) = self.sequences.get_mut(&id) {
+                    sequence.cached = len;
+                }
+            } else {
+                self.prompts.insert(sequence.prompt.clone(), id);
+            }
+            return Ok(Begun::Now);
         }
-        Ok(())
     }
 
     /// Takes pages from other sequences until a sequence can fill the positions `start..end`, beside those that take
@@ -306,17 +335,18 @@ impl<'a> DecodeLoop<'a> {
             if taken + wanted <= self.decoder.free_pages() {
                 return Some(wanted);
             }
-            let victim = self.longest_idle().or_else(|| self.youngest_after(id))?;
+            let idle = self.longest_idle(|_| true);
+            let victim = idle.or_else(|| self.youngest_after(id))?;
             self.evict(victim);
         }
     }
 
-    /// The idle sequence with pages that was fed longest ago.
-    fn longest_idle(&self) -> Option<SequenceId> {
+    /// The idle sequence with pages that was fed longest ago, out of those that may lose them.
+    fn longest_idle(&self, may_lose: impl Fn(&Sequence) -> bool) -> Option<SequenceId> {
         let idle = self
             .sequences
             .iter()
-            .filter(|(_, other)| other.turn.is_none() && other.cached > 0);
+            .filter(|(_, other)| other.turn.is_none() && other.cached > 0 && may_lose(other));
         idle.min_by_key(|(_, other)| other.fed).map(|(id, _)| *id)
     }
 

@@ -53,7 +53,7 @@ pub(super) struct StepPlay {
     pub(super) settings: StepSettings,
     /// Number of the step, from 0.
     pub(super) step: u64,
-    /// Plays the step.
+    /// Policy that plays the step.
     pub(super) policy: Arc<Model>,
     /// Steps done by these weights.
     pub(super) weights: u64,
@@ -63,7 +63,7 @@ pub(super) struct StepPlay {
     pub(super) replacements: u64,
     /// The curriculum that drew the tasks, as it was then.
     pub(super) curriculum: Option<Arc<Curriculum>>,
-    /// How it drew them.
+    /// Draws of the curriculum, one for each task.
     pub(super) drawn: Vec<Draw>,
 }
 

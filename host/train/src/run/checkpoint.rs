@@ -220,7 +220,7 @@ impl Checkpoint {
         })
     }
 
-    /// All checkpoints of a run, oldest first.
+    /// All checkpoints of a run, oldest first. The run may go on meanwhile.
     pub fn all(run: &Path) -> Result<Vec<Self>, RunError> {
         let folder = checkpoints_path(run);
         let mut found = Vec::new();
@@ -233,7 +233,11 @@ impl Checkpoint {
                 .and_then(|name| name.to_str())
                 .is_some_and(is_name);
             if is_ours && !path.is_symlink() && path.is_dir() {
-                found.push(Self::read(&path)?);
+                match Self::read(&path) {
+                    // The run that goes on has removed it since it was listed.
+                    Err(_) if !path.exists() => {}
+                    read => found.push(read?),
+                }
             }
         }
         found.sort_by_key(|checkpoint| checkpoint.state.place());

@@ -29,6 +29,22 @@ fn model() -> Model {
     Model::init(&config, 0, &Device::Cpu).unwrap()
 }
 
+/// A turn of up to `max_new_tokens` tokens, after these.
+fn request(sequence: u64, append: &[u32], max_new_tokens: usize) -> GenerateRequest {
+    GenerateRequest {
+        sequence: SequenceId(sequence),
+        append: append.to_vec(),
+        max_new_tokens,
+        sampler: Sampler::new(SamplingParams::default(), 0, Purpose::Test).unwrap(),
+        key: DrawKey {
+            step: 0,
+            task: 0,
+            sample: sequence,
+            position: 0,
+        },
+    }
+}
+
 /// The turns of sequences with these prompts, asked for before the first pass, and the counts.
 fn turns(prompts: &[Vec<u32>], cache_tokens: usize) -> (Vec<Generated>, GeneratorTimes) {
     let config = PolicyGeneratorConfig {
@@ -39,18 +55,7 @@ fn turns(prompts: &[Vec<u32>], cache_tokens: usize) -> (Vec<Generated>, Generato
     let (commands, inbox) = channel();
     let mut replies = Vec::new();
     for (number, prompt) in prompts.iter().enumerate() {
-        let request = GenerateRequest {
-            sequence: SequenceId(number as u64),
-            append: prompt.clone(),
-            max_new_tokens: NEW,
-            sampler: Sampler::new(SamplingParams::default(), 0, Purpose::Test).unwrap(),
-            key: DrawKey {
-                step: 0,
-                task: 0,
-                sample: number as u64,
-                position: 0,
-            },
-        };
+        let request = request(number as u64, prompt, NEW);
         let (reply, generated) = oneshot::channel();
         commands.send(Command::Generate(request, reply)).unwrap();
         replies.push(generated);
@@ -72,6 +77,32 @@ fn turns(prompts: &[Vec<u32>], cache_tokens: usize) -> (Vec<Generated>, Generato
     drop(commands);
     decoding.join().unwrap().unwrap();
     (generated, times)
+}
+
+/// A loop with a cache of four pages, whose passes a test makes one by one.
+fn small_cache(model: &Model, slots: usize) -> DecodeLoop<'_> {
+    let decoder = Decoder::new(model, CONTEXT, CONTEXT, 1).unwrap();
+    let config = PolicyGeneratorConfig {
+        slots,
+        ..PolicyGeneratorConfig::default()
+    };
+    DecodeLoop::new(model, decoder, Vec::new(), config)
+}
+
+/// Asks for a turn whose result nobody waits for.
+fn ask(decoding: &mut DecodeLoop<'_>, sequence: u64, append: &[u32], max_new_tokens: usize) {
+    let (reply, _) = oneshot::channel();
+    let request = request(sequence, append, max_new_tokens);
+    decoding.handle(Command::Generate(request, reply));
+}
+
+/// The sequences that the next pass feeds, and the number of tokens of each.
+fn chosen(decoding: &mut DecodeLoop<'_>) -> Vec<(u64, usize)> {
+    let chosen = decoding.choose().unwrap();
+    chosen
+        .into_iter()
+        .map(|(id, count)| (id.0, count))
+        .collect()
 }
 
 #[test]
@@ -97,4 +128,54 @@ fn a_prompt_is_read_once_if_its_sequences_fit() {
     assert_eq!((times.preempted, times.evicted), (0, 0));
     // The later ones read the last token of the prompt, and what they sample.
     assert_eq!(times.fed, (PROMPT + 2 + 3 * (NEW - 1)) as u64);
+}
+
+#[test]
+fn a_sequence_that_begins_takes_pages_that_were_unused_for_as_many_passes_as_they_are() {
+    let model = model();
+    // Its prompt is another one, or that of the sequence that loses its pages.
+    for prompt in [[5; 40], [2; 40]] {
+        let mut decoding = small_cache(&model, 8);
+        // It fills two pages in pass 1, and is idle then.
+        ask(&mut decoding, 1, &[2; 40], 1);
+        decoding.pass().unwrap();
+        ask(&mut decoding, 0, &[1; PROMPT], NEW);
+        decoding.pass().unwrap();
+        // The new sequence would fit into the free page and those, with a page for the older one to grow.
+        ask(&mut decoding, 2, &prompt, NEW / 2);
+        assert_eq!(chosen(&mut decoding), [(0, 1)]);
+        assert_eq!(decoding.times.evicted, 0);
+        decoding.pass().unwrap();
+        assert_eq!(chosen(&mut decoding), [(0, 1), (2, 40)]);
+        decoding.pass().unwrap();
+        assert_eq!((decoding.times.evicted, decoding.times.preempted), (1, 0));
+        assert_eq!(chosen(&mut decoding), [(0, 1), (2, 1)]);
+    }
+}
+
+#[test]
+fn a_sequence_that_waits_for_pages_leaves_its_slot_to_younger_ones_that_have_some() {
+    let model = model();
+    let mut decoding = small_cache(&model, 2);
+    // Sequence 1 is idle after pass 1. Sequences 2 and 3 begin in pass 2, and 0 in pass 3: each has one of four pages.
+    ask(&mut decoding, 1, &[1; PROMPT], 1);
+    decoding.pass().unwrap();
+    ask(&mut decoding, 2, &[2; PROMPT], NEW);
+    ask(&mut decoding, 3, &[3; PROMPT], NEW);
+    decoding.pass().unwrap();
+    ask(&mut decoding, 0, &[4; PAGE_TOKENS - 1], NEW / 2);
+    decoding.pass().unwrap();
+    decoding.pass().unwrap();
+    assert_eq!(
+        (decoding.decoder.free_pages(), decoding.times.evicted),
+        (0, 0)
+    );
+    // In pass 5, sequence 0 grows and takes the page of sequence 1, which then has its next turn.
+    decoding.pass().unwrap();
+    assert_eq!((decoding.times.evicted, decoding.times.preempted), (1, 0));
+    ask(&mut decoding, 1, &[5; 2], NEW / 2);
+    assert_eq!(chosen(&mut decoding), [(0, 1), (2, 1)]);
+    // It begins when it is the oldest one that generates, and then takes what it needs.
+    decoding.handle(Command::Close(SequenceId(0)));
+    assert_eq!(chosen(&mut decoding), [(1, PROMPT + 3), (2, 1)]);
 }
