@@ -77,6 +77,8 @@ mod config;
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
+#[cfg(feature = "cuda")]
+mod cuda_network;
 mod decode;
 mod device;
 mod error;

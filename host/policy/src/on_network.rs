@@ -8,12 +8,12 @@ macro_rules! on_network {
         match (model.device(), model.precision()) {
             #[cfg(feature = "cuda")]
             (candle_core::Device::Cuda(_), crate::model::Precision::F32) => {
-                let $network = crate::cuda::network::<f32, _>(model, &locked)?;
+                let $network = crate::cuda_network::network::<f32, _>(model, &locked)?;
                 $expression
             }
             #[cfg(feature = "cuda")]
             (candle_core::Device::Cuda(_), crate::model::Precision::Bf16) => {
-                let $network = crate::cuda::network::<half::bf16, _>(model, &locked)?;
+                let $network = crate::cuda_network::network::<half::bf16, _>(model, &locked)?;
                 $expression
             }
             _ => {

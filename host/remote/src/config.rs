@@ -10,36 +10,10 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::error::RemoteError;
+use crate::protocol::Protocol;
 
 /// Maximum size of an answer over HTTP, in bytes.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;
-
-/// A protocol of environments behind a URL. Each has tables of its own in a configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// OpenEnv, with tables `[openenv.NAME]`.
-    OpenEnv,
-    /// The Open Reward Standard, with tables `[ors.NAME]`.
-    Ors,
-}
-
-impl Protocol {
-    /// The key of its tables.
-    pub fn table(self) -> &'static str {
-        match self {
-            Self::OpenEnv => "openenv",
-            Self::Ors => "ors",
-        }
-    }
-
-    /// The reward of an episode, unless the configuration says otherwise.
-    pub(crate) fn reward(self) -> RewardOf {
-        match self {
-            Self::OpenEnv => RewardOf::Last,
-            Self::Ors => RewardOf::Sum,
-        }
-    }
-}
 
 /// `[openenv.NAME]` or `[ors.NAME]` of a configuration: an environment that a server offers with this protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,6 +67,16 @@ pub enum RewardOf {
     Sum,
 }
 
+impl RewardOf {
+    /// The reward of an episode, unless the configuration says otherwise.
+    pub(crate) fn default_of(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::OpenEnv => Self::Last,
+            Protocol::Ors => Self::Sum,
+        }
+    }
+}
+
 impl Default for RemoteConfig {
     fn default() -> Self {
         Self {
@@ -116,7 +100,7 @@ impl Default for RemoteConfig {
 impl RemoteConfig {
     /// Writes out the defaults that depend on the protocol.
     pub fn fill(&mut self, protocol: Protocol) {
-        self.reward.get_or_insert(protocol.reward());
+        self.reward.get_or_insert(RewardOf::default_of(protocol));
         if protocol == Protocol::OpenEnv {
             self.tool = Some(self.tool().to_owned());
         }

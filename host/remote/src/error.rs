@@ -3,7 +3,7 @@
 use rlf_environments::error::OpenError;
 use rlf_http::FetchError;
 
-use crate::config::Protocol;
+use crate::protocol::Protocol;
 
 /// An environment that cannot be used, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,6 +9,7 @@
 //!
 //! | looking for | module |
 //! |---|---|
+//! | the protocols | `protocol`: [`Protocol`] |
 //! | the settings of one environment | `config`: [`RemoteConfig`] |
 //! | all environments of a configuration, and the opening of sessions | `server`: [`connect`] |
 //! | OpenEnv: a WebSocket for each session | `openenv` |
@@ -23,11 +24,13 @@ mod error;
 mod host_form;
 mod openenv;
 mod ors;
+mod protocol;
 mod rewards;
 mod server;
 mod site;
 mod token;
 
-pub use config::{Protocol, RemoteConfig, RewardOf};
+pub use config::{RemoteConfig, RewardOf};
 pub use error::RemoteError;
+pub use protocol::Protocol;
 pub use server::connect;

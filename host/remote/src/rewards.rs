@@ -9,8 +9,9 @@ use rlf_environments::server::ServerStep;
 use rlf_plugins::bindings::types;
 use rlf_plugins::outcome::{CallEnd, invalid_arguments};
 
-use crate::config::{Protocol, RemoteConfig, RewardOf};
+use crate::config::{RemoteConfig, RewardOf};
 use crate::host_form::brief;
+use crate::protocol::Protocol;
 
 /// The reason why a step has no result, although the server answered.
 #[derive(Debug, PartialEq)]
@@ -37,7 +38,7 @@ impl Rewards {
     /// The rewards of an episode that begins. `reward` is that of its beginning.
     pub(crate) fn new(protocol: Protocol, config: &Arc<RemoteConfig>, reward: Option<f64>) -> Self {
         Self {
-            reward_of: config.reward.unwrap_or(protocol.reward()),
+            reward_of: config.reward.unwrap_or(RewardOf::default_of(protocol)),
             config: Arc::clone(config),
             reward,
             failure: None,

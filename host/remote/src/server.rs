@@ -9,8 +9,9 @@ use rlf_sandbox::BoxFuture;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-use crate::config::{Protocol, RemoteConfig};
+use crate::config::RemoteConfig;
 use crate::error::{NotBegun, RemoteError};
+use crate::protocol::Protocol;
 use crate::site::Site;
 use crate::{openenv, ors};
 

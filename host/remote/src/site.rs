@@ -7,9 +7,10 @@ use rlf_http::{HttpClient, Request, Value as Header};
 use serde_json::Value;
 use url::Url;
 
-use crate::config::{Protocol, RemoteConfig};
+use crate::config::RemoteConfig;
 use crate::error::{RemoteError, SiteError};
 use crate::host_form::brief;
+use crate::protocol::Protocol;
 use crate::token::{Token, without_token};
 
 /// The base URL of a server, the token for it, and a client that reaches only this server.

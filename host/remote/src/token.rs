@@ -4,8 +4,8 @@ use std::fmt;
 
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 
-use crate::config::Protocol;
 use crate::error::RemoteError;
+use crate::protocol::Protocol;
 
 /// Minimum length of a token. A shorter one occurs in answers by chance.
 const MIN_TOKEN_BYTES: usize = 8;

@@ -14,7 +14,6 @@ mod recording;
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::ops::Deref;
 
 use candle_core::cuda_backend::WrapErr;
 use candle_core::cuda_backend::cudarc::driver::result::memcpy_dtod_async;
@@ -30,11 +29,9 @@ pub(crate) use recording::Recording;
 
 use crate::batch::PackedBatch;
 use crate::blocks::{attention_blocks, chunks, logit_rows, padded};
-use crate::lora::Adapters;
-use crate::model::Model;
 use crate::ops::attention::Heads;
 use crate::ops::rotary::DeviceTable;
-use crate::qwen3::{Backend, Network};
+use crate::qwen3::Backend;
 use crate::sample::{Draw, Sampled};
 
 /// Threads of a block that takes one row.
@@ -52,10 +49,10 @@ const ATTENDING: usize = 8;
 
 /// A weight `[k, n]`, with rows `stride` numbers apart.
 pub(crate) struct Matrix<'a, T> {
-    data: &'a CudaSlice<T>,
-    k: usize,
-    n: usize,
-    stride: usize,
+    pub(crate) data: &'a CudaSlice<T>,
+    pub(crate) k: usize,
+    pub(crate) n: usize,
+    pub(crate) stride: usize,
 }
 
 impl<T> Clone for Matrix<'_, T> {
@@ -76,9 +73,9 @@ impl<T> Matrix<'_, T> {
 pub(crate) struct Cuda<'a, T> {
     pub(crate) device: CudaDevice,
     pub(crate) heads: Heads,
-    table: &'a DeviceTable,
-    eps: f32,
-    number: PhantomData<T>,
+    pub(crate) table: &'a DeviceTable,
+    pub(crate) eps: f32,
+    pub(crate) number: PhantomData<T>,
 }
 
 /// A CUDA device, or an error that names the one given.
@@ -89,35 +86,11 @@ pub(crate) fn device_of(device: &Device) -> Result<&CudaDevice> {
     }
 }
 
-/// A model's network on its CUDA device, from read locks on what its products read.
-pub(crate) fn network<'a, T: Number, G: Deref<Target = Storage>>(
-    model: &'a Model,
-    locked: &'a [(G, &Layout)],
-) -> Result<Network<Cuda<'a, T>>> {
-    let device = device_of(model.device())?;
-    let backend = Cuda {
-        device: device.clone(),
-        heads: model.heads(),
-        table: model.device_table(device)?,
-        eps: model.eps(),
-        number: PhantomData,
-    };
-    let gain = |index: usize| numbers::<f32>(&locked[index].0, locked[index].1);
-    let matrix = |index: usize, [k, stride]: [usize; 2], n| -> Result<Matrix<'a, T>> {
-        Ok(Matrix {
-            data: numbers::<T>(&locked[index].0, locked[index].1)?,
-            k,
-            n,
-            stride,
-        })
-    };
-    let adapters = model.adapters().map(Adapters::layout);
-    let config = model.config();
-    Network::new(config, model.vocabulary(), adapters, backend, gain, matrix)
-}
-
 /// The numbers of a contiguous tensor that begins its storage.
-fn numbers<'a, T: Number>(storage: &'a Storage, layout: &Layout) -> Result<&'a CudaSlice<T>> {
+pub(crate) fn numbers<'a, T: Number>(
+    storage: &'a Storage,
+    layout: &Layout,
+) -> Result<&'a CudaSlice<T>> {
     match storage {
         Storage::Cuda(storage) if layout.is_contiguous() && layout.start_offset() == 0 => {
             storage.as_cuda_slice::<T>()

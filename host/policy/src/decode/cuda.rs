@@ -7,6 +7,7 @@ use candle_core::cuda_backend::cudarc::driver::CudaSlice;
 
 use super::{DeviceCache, PAGE_TOKENS, Placed, pages_of, rows_of};
 use crate::cuda::{self, Cuda, Number, Recording};
+use crate::cuda_network::network;
 use crate::error::Result;
 use crate::model::Model;
 use crate::qwen3::{Backend, Network, lock};
@@ -218,7 +219,7 @@ impl<T: Number> DeviceCache for CudaCache<T> {
             return Ok(Vec::new());
         }
         let locked = lock(model.operands());
-        let network = cuda::network::<T, _>(model, &locked)?;
+        let network = network::<T, _>(model, &locked)?;
         let logits = self.logits(&network, entries)?;
         Ok(network.backend.device.clone_dtoh(&logits)?)
     }
@@ -234,7 +235,7 @@ impl<T: Number> DeviceCache for CudaCache<T> {
             return Ok(None);
         }
         let locked = lock(model.operands());
-        let network = cuda::network::<T, _>(model, &locked)?;
+        let network = network::<T, _>(model, &locked)?;
         let has_one_token = |placed: &Placed<'_>| placed.entry.tokens.len() == 1;
         let drawn = if self.records && entries.iter().all(has_one_token) {
             self.recorded_step(model, &network, entries, draws)?

@@ -13,9 +13,10 @@ use super::convert::{Acting, messages, tools, tools_request};
 use super::description::Describing;
 use super::error::{ConnectionError, DescriptionError};
 use super::session::Session;
-use crate::config::{Protocol, RemoteConfig};
+use crate::config::RemoteConfig;
 use crate::error::NotBegun;
 use crate::host_form::brief;
+use crate::protocol::Protocol;
 use crate::rewards::Rewards;
 use crate::site::Site;
 

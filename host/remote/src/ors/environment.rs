@@ -9,8 +9,9 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::answer::{AnswerError, messages, read, session_id, tools};
 use super::session::{PING_PAUSE, Session};
-use crate::config::{Protocol, RemoteConfig};
+use crate::config::RemoteConfig;
 use crate::error::{NotBegun, SiteError};
+use crate::protocol::Protocol;
 use crate::rewards::Rewards;
 use crate::site::Site;
 

@@ -125,7 +125,8 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::config::{Protocol, RemoteConfig};
+    use crate::config::RemoteConfig;
+    use crate::protocol::Protocol;
 
     /// Answers the next request. Returns its path.
     async fn asked(listener: &TcpListener) -> String {
