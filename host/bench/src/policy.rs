@@ -81,6 +81,8 @@ impl Workload {
                 ..quickstart_shape()
             },
             sequences: 16,
+            // Two micro-batches, because a worker takes whole ones.
+            micro_batch_tokens: 1024,
             decode_batches: vec![1, 16, 64],
             ..Self::quickstart()
         };
