@@ -25,8 +25,8 @@ pub struct ModelConfig {
     /// Prices of a million tokens, for the metrics. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// How the endpoint is told the JSON Schema of a question that has one. Default `"none"`. The host checks the answer in
-    /// every case.
+    /// The form in which the endpoint gets the JSON Schema of a question that has one. Default `"none"`. The host checks the
+    /// answer in every case.
     #[serde(skip_serializing_if = "is_default")]
     pub structured: Structured,
     /// Number of times that a question is asked again because its answer does not fit its JSON Schema. Each time counts in

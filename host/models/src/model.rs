@@ -102,7 +102,7 @@ impl Model {
         &self.name
     }
 
-    /// What answers. None if only recorded answers are given.
+    /// The source of answers. None if only recorded answers are given.
     pub(crate) fn source(&self) -> Option<&dyn Source> {
         self.source.as_deref()
     }

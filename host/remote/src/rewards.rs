@@ -26,7 +26,7 @@ pub(crate) enum Failure {
 #[derive(Debug)]
 pub(crate) struct Rewards {
     pub(crate) config: Arc<RemoteConfig>,
-    /// How rewards are combined: the last or the sum.
+    /// The combination of rewards: the last or the sum.
     reward_of: RewardOf,
     /// The combined reward so far.
     reward: Option<f64>,

@@ -866,7 +866,7 @@ impl DeviceDraws {
         device.memcpy_htod(&uniforms, &mut self.uniforms)
     }
 
-    /// What was drawn in each row: `None` where a logit is not a number.
+    /// The token drawn in each row: `None` where a logit is not a number.
     pub(crate) fn drawn(&self, device: &CudaDevice) -> Result<Vec<Option<Sampled>>> {
         let drawn = device.clone_dtoh(&self.ids)?.into_iter();
         let drawn = drawn.zip(device.clone_dtoh(&self.log_probs)?);

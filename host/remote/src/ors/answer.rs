@@ -123,7 +123,7 @@ fn text_of(blocks: &[Value]) -> String {
     blocks.iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// What a server says of a call.
+/// The answer of a server to a call.
 #[derive(Debug)]
 pub(crate) struct Called {
     pub(crate) result: Result<types::Observation, Failure>,

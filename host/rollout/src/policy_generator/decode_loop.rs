@@ -59,7 +59,7 @@ enum Beginning {
     Awaited,
 }
 
-/// Whether a sequence without pages begins.
+/// The start of a sequence without pages.
 enum Begun {
     /// It begins with this pass.
     Now,

@@ -102,7 +102,7 @@ impl RecordedStep {
         recording.launch()
     }
 
-    /// What was drawn in each row.
+    /// The token drawn in each row: `None` where a logit is not a number.
     pub(super) fn drawn(&self, device: &CudaDevice) -> Result<Vec<Option<Sampled>>> {
         self.draws.drawn(device)
     }
