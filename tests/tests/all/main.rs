@@ -33,6 +33,7 @@ mod model_gate;
 mod model_tools;
 mod openenv;
 mod ors;
+mod own_tool;
 mod own_weights;
 mod plan;
 mod plugin_build;

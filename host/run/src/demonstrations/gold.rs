@@ -1,5 +1,5 @@
-//! Demonstrations from gold calls: if a task names the calls that solve it, they are made in its environment, one a
-//! turn.
+//! Demonstrations from gold calls: if a task names the calls that solve it, they are made, one a turn, in its environment
+//! or with the tools of plugins.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl GoldDemonstration {
         tool_view: &ToolView,
     ) -> Result<Option<Self>, GoldError> {
         let calls = gold_calls(&task.reference)?;
-        if calls.is_empty() || task.environment.is_none() || user::is_played_by_model(task) {
+        if calls.is_empty() || user::is_played_by_model(task) {
             return Ok(None);
         }
         let shown: Option<Vec<&str>> = calls
