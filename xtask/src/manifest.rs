@@ -131,7 +131,8 @@ pub fn hash_inputs(root: &Path, inputs: &[PathBuf]) -> Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Every file under `path`, except build output, Python's compiled files and hidden files.
+/// Every file under `path`, except build output, Python's compiled files, hidden files, and pages, which no component
+/// contains.
 fn list(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     if path.is_file() {
         files.push(path.to_owned());
@@ -142,11 +143,13 @@ fn list(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     }
     for entry in fs::read_dir(path).with_context(|| format!("{} cannot be read", path.display()))? {
         let entry = entry.with_context(|| format!("{} cannot be read", path.display()))?;
-        let name = entry.file_name();
-        if name == "target" || name == "__pycache__" || name.to_string_lossy().starts_with('.') {
+        let (path, name) = (entry.path(), entry.file_name());
+        let is_page = path.extension().is_some_and(|extension| extension == "md");
+        let is_hidden = name.to_string_lossy().starts_with('.');
+        if name == "target" || name == "__pycache__" || is_page || is_hidden {
             continue;
         }
-        list(&entry.path(), files)?;
+        list(&path, files)?;
     }
     Ok(())
 }
@@ -250,13 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn build_output_and_hidden_files_are_no_sources() {
+    fn build_output_pages_and_hidden_files_are_no_sources() {
         let fixture = Fixture::new();
         fs::create_dir_all(fixture.root.path().join("plugins/adder/target")).unwrap();
         fs::create_dir_all(fixture.root.path().join("plugins/adder/__pycache__")).unwrap();
         fixture.write("plugins/adder/target/x.o", "x");
         fixture.write("plugins/adder/__pycache__/x.pyc", "x");
         fixture.write("plugins/adder/.swp", "x");
+        fixture.write("plugins/adder/README.md", "x");
         assert_eq!(fixture.stale(), None);
     }
 

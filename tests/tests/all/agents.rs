@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rlf_tests::{Client, Experiment, RunFolder, without_times};
+use rlf_tests::{Client, Experiment, Host, RunFolder, without_times};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -167,6 +167,11 @@ fn led_by_plugin_file(experiment: Experiment, file: &str, code: &str, tools: &st
     fs::create_dir(&folder).expect("can be made");
     experiment.write(&format!("leader/{file}"), code);
     experiment.write("leader/plugin.toml", "gates = ['model', 'tools']\n");
+    led_by_plugin_folder(experiment, &folder, tools)
+}
+
+/// [`led_by_plugin`], with the plugin's folder.
+fn led_by_plugin_folder(experiment: Experiment, folder: &Path, tools: &str) -> Experiment {
     let path = folder.display();
     let entry = format!("[plugins.leader]\npath = '{path}'\n");
     let grants = experiment.write("grants.toml", entry);
@@ -263,6 +268,12 @@ fn a_plugin_that_leads_trajectories_trains_as_our_own_loop_to_the_last_bit() {
         assert_eq!(expected, numbers(&led_run), "{file}");
         assert!(own_run.weights() == led_run.weights(), "{file}");
     }
+    // The template in Rust, as a component.
+    let component = Host::with_test_plugins().plugins().join("leader");
+    let led = led_by_plugin_folder(Experiment::calling(), &component, tools);
+    let led_run = led.train("run", &[]);
+    assert_eq!(expected, numbers(&led_run));
+    assert!(own_run.weights() == led_run.weights());
 }
 
 /// An environment in Python.

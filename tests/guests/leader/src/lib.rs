@@ -1,0 +1,5 @@
+//! The agent that `plugin new --kind agent --lang rust` makes, as a component.
+
+#[path = "../../../../host/cli/templates/rust/agent.rs"]
+#[rustfmt::skip]
+mod agent;
