@@ -18,6 +18,7 @@
 
 mod arguments;
 mod code;
+mod code_mode;
 mod conformance;
 mod env;
 mod instance;

@@ -19,6 +19,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
+use crate::code_mode;
 use crate::instance::{warm as warm_calls, while_held};
 use crate::interruption;
 use crate::soak::memory_bytes;
@@ -85,6 +86,7 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     let runtime = rlf_run::runtime()?;
     let search = ("search", queries(corpus)?);
     calls(options, &registry, &runtime, &search)?;
+    programs(options, &sandbox, &runtime)?;
 
     // The sandbox is a fresh one, because places of the pool keep memory that earlier calls took.
     let unused = Sandbox::new(&config)?;
@@ -137,6 +139,22 @@ fn calls(
     subprocesses(options.time, peer.0);
     println!(
         "\n`search` from a fresh instance takes {ratio:.2} times the search itself (again and again in one instance)"
+    );
+    Ok(())
+}
+
+/// Prints what a call from inside a program costs.
+fn programs(options: &Options<'_>, sandbox: &Sandbox, runtime: &Runtime) -> anyhow::Result<()> {
+    let measured = code_mode::seconds_per_call(options.plugins, sandbox, options.time);
+    let Some(seconds) = runtime.block_on(measured)? else {
+        println!("`calculate` from a program: not measured, there is no Python interpreter");
+        return Ok(());
+    };
+    let elapsed = seconds.iter().sum();
+    let call = Samples::new(seconds, elapsed).at(0.5);
+    println!(
+        "`calculate` from a program in Python, one call after the other: {call:.1} us, {:.0} calls/s",
+        1e6 / call
     );
     Ok(())
 }
