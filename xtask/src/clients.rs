@@ -38,7 +38,7 @@ const TRL: [&str; 4] = [
     "jmespath",
 ];
 /// The other trainers that the Python package has adapters for, with what their parts need that are used.
-const TRAINERS: [&str; 3] = ["verifiers==0.4.0", "ray", "tensordict"];
+const TRAINERS: [&str; 4] = ["verifiers==0.4.0", "ray", "tensordict", "omegaconf"];
 /// The program that runs the trainers.
 const TRAINER_CASES: &str = "tests/clients/trainers.py";
 
