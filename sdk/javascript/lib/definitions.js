@@ -4,6 +4,8 @@ const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const HINTS = { readOnly: 'read-only', idempotent: 'idempotent', deterministic: 'deterministic', openWorld: 'open-world' };
 const PURE = ['readOnly', 'idempotent', 'deterministic'];
 const COMMENT = /\/\*\*([^]*?)\*\//g;
+/** A text, a comment, or one character. */
+const TOKEN = /'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`|\/\*[^]*?\*\/|\/\/.*|[^]/g;
 const EXPORTED = /^\s*export\s+(?:async\s+)?(?:function\s*([\w$]+)|(?:const|let|var)\s+([\w$]+)\s*=)/;
 
 /** Returns the name, if it can name a tool or a reward. */
@@ -32,8 +34,11 @@ export function marked(source) {
     const after = EXPORTED.exec(source.slice(match.index + match[0].length));
     if (after === null) throw new InvalidComment(line, `@${mark.tag} is for a function that the file exports: write \`export function\` after the comment`);
     const exported = after[1] ?? after[2];
+    const written = source.slice(match.index + match[0].length + after[0].length);
     try {
-      found.push({ line, kind: mark.tag, exported, ...definition(mark, exported, text, tags) });
+      const defined = definition(mark, exported, text, tags);
+      checkOrder(defined.parameters ?? [], parameterNames(written));
+      found.push({ line, kind: mark.tag, exported, ...defined });
     } catch (error) {
       throw new InvalidComment(line, `${exported}: ${error.message}`);
     }
@@ -66,6 +71,42 @@ function definition(mark, exported, text, tags) {
     outputSchema: output?.type === 'object' ? output : null,
     hints: hintsOf(about),
   };
+}
+
+/**
+ * The names of a function's parameters, from the text after the function's own name: null for a pattern, `...` for all that
+ * follow. Undefined if the text does not begin with parameters.
+ */
+function parameterNames(text) {
+  const single = /^\s*(?:async\s+)?([\w$]+)\s*=>/.exec(text);
+  if (single !== null) return [single[1]];
+  const begin = /^\s*(?:async\s*)?(?:function\b[\s\w$]*)?\(/.exec(text);
+  if (begin === null) return undefined;
+  const parts = [''];
+  let depth = 0;
+  for (const [token] of text.slice(begin[0].length).matchAll(TOKEN)) {
+    if (depth === 0 && token === ')') break;
+    if (depth === 0 && token === ',') {
+      parts.push('');
+    } else if (!token.startsWith('//') && !token.startsWith('/*')) {
+      depth += '([{'.includes(token) - ')]}'.includes(token);
+      parts[parts.length - 1] += token;
+    }
+  }
+  const named = parts.map((part) => part.trim()).filter((part) => part !== '');
+  return named.map((part) => (part.startsWith('...') ? '...' : (/^([\w$]+)\s*(?:=[^]*)?$/.exec(part)?.[1] ?? null)));
+}
+
+/** Refuses tags that are not those of the function's parameters, in their order: arguments are passed in the order of the tags. */
+function checkOrder(parameters, names) {
+  if (names === undefined) return;
+  for (const [at, { name }] of parameters.entries()) {
+    const own = names.includes('...') && at >= names.indexOf('...') ? null : names[at];
+    if (own === undefined) throw new TypeError(`@param ${name}: the function has no parameter ${at + 1}`);
+    if (own !== null && own !== name) {
+      throw new TypeError(`@param ${name} is in place ${at + 1}, where the function has \`${own}\`: write a tag for each parameter, in their order`);
+    }
+  }
 }
 
 /** The text of a comment before its first tag, and its tags with what follows each. */

@@ -67,9 +67,14 @@ test('a comment that cannot be understood is an error with its line', () => {
     '/**\n * @tool\n * @param {Date} day\n */\nexport function f() {}': [1, /f: the type \{Date\}/],
     '/** @tool a b */\nexport function f() {}': [1, /cannot name a tool/],
     '/** @tool\n * @param {string} */\nexport function f() {}': [1, /write @param \{type\} name/],
+    '/** @tool\n * @param {number} b\n * @param {number} a */\nexport function f(a, b) {}': [1, /@param b is in place 1, where the function has `a`/],
+    '/** @tool\n * @param {number} cnt */\nexport const f = async (count = ")", { x }) => count;': [1, /where the function has `count`/],
+    '/** @tool\n * @param {number} a\n * @param {number} b */\nexport const f = a => a;': [1, /@param b: the function has no parameter 2/],
   };
   for (const [source, [line, message]] of Object.entries(wrong)) {
     assert.throws(() => marked(source), (error) => error.line === line && message.test(error.message), source);
   }
   assert.deepEqual(marked('/** @type {string} */\nconst a = 1; // @tool'), []);
+  const right = ['function f(a = [1, ")"], /* , */ b) {}', 'const f = (a, ...rest) => a', 'const f = make(1)', 'function f({ a }, b) {}'];
+  for (const written of right) marked(`/** @tool\n * @param {any} a\n * @param {any} b */\nexport ${written}`);
 });
