@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use rlf_dialogue::tool::{Ended, ToolCall};
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::registry::Registry;
@@ -30,6 +30,9 @@ pub(crate) async fn seconds_per_call(
     let registry = Registry::load_where(plugins, &grants, KINDS, sandbox, |name| {
         matches!(name, "calculator" | "python")
     });
+    if let Some(problem) = registry.problems().first() {
+        bail!("{problem}");
+    }
     if registry.plugins().len() < 2 {
         return Ok(None);
     }
@@ -39,13 +42,13 @@ pub(crate) async fn seconds_per_call(
     while seconds.len() < 2 || began.elapsed() < time {
         let without = program(&tools, 0).await?;
         let with = program(&tools, CALLS).await?;
-        seconds.push((with - without).as_secs_f64() / f64::from(CALLS));
+        seconds.push((with.as_secs_f64() - without.as_secs_f64()) / f64::from(CALLS));
     }
     // The first programs also warm up.
     Ok(Some(seconds.split_off(1)))
 }
 
-/// The time of a program that makes this number of calls.
+/// Runs a program that makes this number of calls, and returns the time it took.
 async fn program(tools: &ToolManager, calls: u32) -> anyhow::Result<Duration> {
     let code =
         format!("from tools import calculate\nfor _ in range({calls}):\n    calculate('1+1')\n");

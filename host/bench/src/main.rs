@@ -11,6 +11,7 @@
 //! | a rollout with slow tools, beside a barrier for each turn | `rollout` |
 //! | its trajectories; the generator that forces their turns; its tool | `rollout::{plan, script, tool}` |
 //! | speed of tool calls, programs and environment sessions | `sandbox`, `code`, `env` |
+//! | calls from inside a program | `code_mode` |
 //! | calls inside one instance, for comparison | `instance` |
 //! | very many calls | `soak` |
 //! | equality of devices | `parity` |

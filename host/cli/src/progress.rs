@@ -108,9 +108,9 @@ impl RunReporter for Progress {
         });
     }
 
-    fn evaluated(&self, moment: Option<Moment>, evaluation: &Evaluation) {
+    fn evaluated(&self, moment: Option<Moment>, after: (Phase, u64), evaluation: &Evaluation) {
         self.worked.store(true, Ordering::Relaxed);
-        let text = success(moment, evaluation);
+        let text = success(moment, after, evaluation);
         self.with_bar(|shown| {
             if let Some((_, bar)) = shown {
                 bar.suspend(|| say!("{text}"));
@@ -145,10 +145,13 @@ fn close(shown: &mut Option<(Phase, ProgressBar)>) {
 }
 
 /// Formats the result of an evaluation. With a `moment`, it includes the result for each kind of task.
-fn success(moment: Option<Moment>, evaluation: &Evaluation) -> String {
+fn success(moment: Option<Moment>, (phase, step): (Phase, u64), evaluation: &Evaluation) -> String {
     let mut text = format!(
-        "{}{} split: greedy {}, sampled {} {}",
-        moment.map_or_else(String::new, |moment| format!("{}, ", moment.as_str())),
+        "{}, {} split: greedy {}, sampled {} {}",
+        moment.map_or_else(
+            || format!("after {} step {step}", phase.as_str()),
+            |moment| moment.as_str().to_owned()
+        ),
         evaluation.split,
         percent(evaluation.greedy.mean),
         percent(evaluation.sampled.mean),

@@ -44,7 +44,7 @@ pub fn open_device(name: &str) -> Result<DeviceChoice> {
         reason,
     };
     match name {
-        "cpu" => Ok(cpu("asked for")),
+        "cpu" => Ok(cpu("device = \"cpu\"")),
         "auto" => Ok(match cuda(0) {
             Ok(choice) => choice,
             Err(reason) => cpu(&format!("no CUDA: {reason}")),

@@ -8,7 +8,7 @@ use rlf_dialogue::message::plain_text;
 use rlf_dialogue::score::{ExclusionCause, Score};
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
-use rlf_dialogue::tool::Ended;
+use rlf_dialogue::tool::{CallOutcome, Ended};
 use rlf_dialogue::trajectory::{Event, Finish, Trajectory};
 use rlf_plugins::turn::TurnContext;
 use rlf_rewards::grading::Grading;
@@ -39,7 +39,8 @@ pub trait Demonstrator: Send {
 /// Plays `task` with the turns of `demonstrator` against the real tools.
 ///
 /// Fails unless the real rewards call the trajectory a success: a demonstration is correct by
-/// execution, never by assumption.
+/// execution, never by assumption. In a task without an environment it also fails if a call did not end well, because there
+/// no verdict judges what the calls did.
 pub fn demonstrate<'a>(
     engine: &'a RolloutEngine,
     task: &'a Task,
@@ -63,10 +64,14 @@ pub fn demonstrate<'a>(
             let text = demonstrator
                 .next_turn(&episode, &observations)
                 .map_err(|why| {
+                    let tools: Vec<&str> = episode.tools().iter().map(|tool| &*tool.name).collect();
+                    let tools = tools.join(", ");
                     if observations.is_empty() {
-                        return wrong(why.to_string());
+                        return wrong(format!("{why}; the task's tools are: {tools}"));
                     }
-                    wrong(format!("after {observations:?}: {why}"))
+                    wrong(format!(
+                        "after {observations:?}: {why}; the task's tools are: {tools}"
+                    ))
                 })?;
             observations.clear();
             let step = episode.push_demonstrated(&text);
@@ -91,6 +96,10 @@ pub fn demonstrate<'a>(
                 seed,
             };
             let outcomes = environment.act(step, &context, &mut episode).await?;
+            let failed = outcomes.iter().find(|outcome| outcome.ended != Ended::Ok);
+            if let Some(failed) = failed.filter(|_| task.environment.is_none()) {
+                return Err(wrong(format!("turn {turn}: {}", ended_badly(failed))));
+            }
             observations.extend(outcomes.iter().map(|outcome| {
                 outcome
                     .observation
@@ -126,6 +135,18 @@ pub fn demonstrate<'a>(
     })
 }
 
+/// Says how a call ended that did not end well.
+fn ended_badly(outcome: &CallOutcome) -> String {
+    let seen = outcome.observation.as_ref();
+    let seen = seen.map_or_else(String::new, |seen| plain_text(&seen.content));
+    let seen: String = seen.chars().take(MAX_SHOWN_CHARS).collect();
+    format!(
+        "a call of {} ended as {}: {seen:?}",
+        outcome.name,
+        outcome.ended.as_str()
+    )
+}
+
 /// The reason why a trajectory that was played is not a demonstration.
 fn not_a_success(
     engine: &RolloutEngine,
@@ -159,16 +180,7 @@ fn not_a_success(
     let failed = trajectory
         .outcomes()
         .find(|outcome| outcome.ended != Ended::Ok);
-    let failed = failed.map_or_else(String::new, |outcome| {
-        let seen = outcome.observation.as_ref();
-        let seen = seen.map_or_else(String::new, |seen| plain_text(&seen.content));
-        let seen: String = seen.chars().take(MAX_SHOWN_CHARS).collect();
-        format!(
-            "; a call of {} ended as {}: {seen:?}",
-            outcome.name,
-            outcome.ended.as_str()
-        )
-    });
+    let failed = failed.map_or_else(String::new, |failed| format!("; {}", ended_badly(failed)));
     let terms = score.terms.iter();
     let terms: Vec<String> = terms
         .map(|(name, value)| format!("{name} {value}"))

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rlf_run::{
-    Evaluation, MetricsLine, Moment, PluginSources, RunConfig, RunEnd, RunReporter, SamplingParams,
-    SavedRun, Silent, Split, TrainOptions, runtime, train,
+    Evaluation, MetricsLine, Moment, Phase, PluginSources, RunConfig, RunEnd, RunReporter,
+    SamplingParams, SavedRun, Silent, Split, TrainOptions, runtime, train,
 };
 
 /// Prints every 100th step, and every evaluation.
@@ -23,7 +23,7 @@ impl RunReporter for Printer {
         }
     }
 
-    fn evaluated(&self, moment: Option<Moment>, evaluation: &Evaluation) {
+    fn evaluated(&self, moment: Option<Moment>, _: (Phase, u64), evaluation: &Evaluation) {
         let (split, solved) = (&evaluation.split, evaluation.greedy.mean);
         println!(
             "{split} split {}: {:.3} solved",

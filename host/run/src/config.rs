@@ -240,7 +240,7 @@ pub struct TasksConfig {
     #[serde(default)]
     pub test: Option<PathBuf>,
     /// Conversations to imitate in SFT: this project's demonstrations, or another format that `rlf-host data import`
-    /// reads for SFT. If absent, SFT uses the gold calls of training tasks that have them and run in an environment.
+    /// reads for SFT. If absent, SFT uses the gold calls of the training tasks that have them.
     #[serde(default)]
     pub demonstrations: Option<PathBuf>,
     /// System message put before every task from a file that has no system message.

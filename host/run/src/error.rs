@@ -309,16 +309,23 @@ pub enum TasksError {
     Rehearsal(#[source] Box<RunFailure>),
 }
 
+/// The beginning of a value: a row may be as long as its file.
+fn shown(value: &Value) -> String {
+    const MAX_SHOWN_CHARS: usize = 300;
+    value.to_string().chars().take(MAX_SHOWN_CHARS).collect()
+}
+
 /// Reasons why the gold calls or the answer in a task's reference cannot be demonstrated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GoldError {
     /// The gold calls are not a list.
-    #[error("its gold calls are not a list: {0}")]
+    #[error("its gold calls are not a list: {}", shown(.0))]
     NotAList(Value),
     /// A gold call has no name or no arguments.
     #[error(
-        "its gold call {number} is not of the form {{\"name\": \"..\", \"arguments\": {{..}}}}: {call}"
+        "its gold call {number} is not of the form {{\"name\": \"..\", \"arguments\": {{..}}}}: {}",
+        shown(.call)
     )]
     NotACall {
         /// Number of the call, from 1.
@@ -327,7 +334,7 @@ pub enum GoldError {
         call: Value,
     },
     /// The answer, or a part of it, is neither text nor a number.
-    #[error("its `{key}` contains a value that is not text: {value}")]
+    #[error("its `{key}` contains a value that is not text: {}", shown(.value))]
     NotText {
         /// The key in the reference.
         key: &'static str,

@@ -115,6 +115,7 @@ pub use rlf_dialogue::split::Split;
 pub use rlf_policy::SamplingParams;
 pub use rlf_rollout::evaluate::Evaluation;
 pub use rlf_train::metrics::MetricsLine;
+pub use rlf_train::phase::Phase;
 
 /// A runtime that trajectories can run on: two threads, because guests and the decoder have threads of their own.
 pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

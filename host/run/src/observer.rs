@@ -97,7 +97,7 @@ impl RunObserver {
             .evaluate(model, split, &tasks, samples, params, step)
             .await?;
         metrics.write(&evaluation_line(&evaluation, moment, phase, step))?;
-        self.reporter.evaluated(moment, &evaluation);
+        self.reporter.evaluated(moment, (phase, step), &evaluation);
         Ok(evaluation)
     }
 

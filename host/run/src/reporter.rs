@@ -6,6 +6,7 @@ use rlf_dialogue::History;
 use rlf_policy::DeviceChoice;
 use rlf_rollout::evaluate::Evaluation;
 use rlf_train::metrics::MetricsLine;
+use rlf_train::phase::Phase;
 
 /// Receives the reports of a run. The library prints nothing; every method does nothing by default.
 ///
@@ -29,8 +30,9 @@ pub trait RunReporter: Send + Sync {
     /// An evaluation on this split begins.
     fn evaluating(&self, _split: &str) {}
 
-    /// An evaluation is done: of the test split at this moment of the run, or of the validation split.
-    fn evaluated(&self, _moment: Option<Moment>, _evaluation: &Evaluation) {}
+    /// An evaluation is done: of the test split at this moment of the run, or of the validation split after this number of
+    /// steps of the phase.
+    fn evaluated(&self, _moment: Option<Moment>, _after: (Phase, u64), _evaluation: &Evaluation) {}
 
     /// RL ends after `step` of `steps` steps, because so many validations in a row were no better than the best.
     fn ended_early(&self, _step: u64, _steps: u64, _patience: u64) {}

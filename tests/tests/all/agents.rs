@@ -161,7 +161,7 @@ fn led_by_plugin(experiment: Experiment, code: &str, tools: &str) -> Experiment 
     led_by_plugin_file(experiment, "leader.py", code, tools)
 }
 
-/// [`led_by_plugin`], with the plugin's file, whose name says the language.
+/// An experiment whose trajectories are led by the plugin of this file, whose name says the language.
 fn led_by_plugin_file(experiment: Experiment, file: &str, code: &str, tools: &str) -> Experiment {
     let folder = experiment.path("leader");
     fs::create_dir(&folder).expect("can be made");
@@ -170,7 +170,7 @@ fn led_by_plugin_file(experiment: Experiment, file: &str, code: &str, tools: &st
     led_by_plugin_folder(experiment, &folder, tools)
 }
 
-/// [`led_by_plugin`], with the plugin's folder.
+/// An experiment whose trajectories are led by the plugin in this folder.
 fn led_by_plugin_folder(experiment: Experiment, folder: &Path, tools: &str) -> Experiment {
     let path = folder.display();
     let entry = format!("[plugins.leader]\npath = '{path}'\n");

@@ -30,7 +30,7 @@ pub(crate) fn run(options: &Mcp) -> anyhow::Result<ExitCode> {
         McpCommand::Call { tool, arguments } => {
             let arguments = call::arguments(arguments)?;
             let tools = operator.servers_alone()?;
-            call::make(&tools, tool, arguments, 0, Printed::default, options.json)
+            call::make(&tools, tool, &arguments, 0, Printed::default, options.json)
         }
     }
 }

@@ -104,7 +104,7 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             if let Some(folder) = outputs {
                 tools = tools.keeping_outputs_in(folder);
             }
-            call::run(&tools, &found, tool, arguments, *seed, options.json)
+            call::run(&tools, &found, tool, &arguments, *seed, options.json)
         }
         PluginCommand::Grade {
             plugin,

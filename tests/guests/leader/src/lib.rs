@@ -2,4 +2,4 @@
 
 #[path = "../../../../host/cli/templates/rust/agent.rs"]
 #[rustfmt::skip]
-mod agent;
+pub mod agent;

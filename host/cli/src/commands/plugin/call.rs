@@ -30,7 +30,7 @@ pub(super) fn run(
     manager: &ToolManager,
     plugin: &Plugin,
     tool: &str,
-    arguments: Value,
+    arguments: &Value,
     seed: u64,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
@@ -45,7 +45,7 @@ pub(super) fn run(
 pub(crate) fn make(
     manager: &ToolManager,
     tool: &str,
-    arguments: Value,
+    arguments: &Value,
     seed: u64,
     printed: impl FnOnce() -> Printed,
     as_json: bool,
@@ -56,12 +56,10 @@ pub(crate) fn make(
         seed,
     };
     let definition = manager.definitions(Some(&[tool.to_owned()]))?;
-    let unknown = (definition.first())
-        .and_then(|definition| unknown_arguments(&definition.input_schema, &arguments));
     let call = ToolCall {
         call_id: "command-line/0/0".into(),
         name: tool.into(),
-        arguments,
+        arguments: arguments.clone(),
     };
     let outcomes = crate::commands::runtime()?.block_on(manager.invoke(vec![call], &context));
     let outcome = outcomes
@@ -89,7 +87,9 @@ pub(crate) fn make(
         (Some(text), Ended::Ok) => say!("{}", printable(text)),
         (shown, ended) => {
             let (label, why) = failure(ended, shown.as_deref().unwrap_or_default());
-            let unknown = unknown.filter(|_| ended == Ended::InvalidArguments);
+            let unknown = (definition.first())
+                .filter(|_| ended == Ended::InvalidArguments)
+                .and_then(|known| unknown_arguments(&known.input_schema, arguments, &why));
             eprintln!(
                 "{} {why}{}",
                 style(label).yellow().for_stderr(),
@@ -120,12 +120,12 @@ pub(super) fn check_tool(plugin: &Plugin, tool: &str) -> anyhow::Result<()> {
     bail!("plugin `{}` has no tool `{tool}`; {hint}", plugin.name());
 }
 
-/// Names arguments that the schema does not have, each with the nearest that it has. A schema may allow them, so they
-/// are not errors.
-fn unknown_arguments(schema: &Value, arguments: &Value) -> Option<String> {
+/// Names arguments that the schema does not have, each with the nearest that it has, unless they are in `told`. A schema
+/// may allow them, so they are not errors.
+fn unknown_arguments(schema: &Value, arguments: &Value, told: &str) -> Option<String> {
     let known = schema["properties"].as_object()?;
     let unknown: Vec<String> = (arguments.as_object()?.keys())
-        .filter(|name| !known.contains_key(*name))
+        .filter(|name| !known.contains_key(*name) && !told.contains(&format!("`{name}`")))
         .map(|name| {
             let hint = nearest(name, known.keys().map(String::as_str))
                 .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
@@ -172,13 +172,15 @@ mod tests {
     #[test]
     fn a_misspelt_argument_is_named_with_the_nearest_one() {
         let schema = json!({"properties": {"expression": {"type": "string"}}});
-        let unknown = |arguments| unknown_arguments(&schema, &arguments);
+        let unknown = |arguments| unknown_arguments(&schema, &arguments, "");
         assert_eq!(
             unknown(json!({"expresion": "1"})).unwrap(),
             "; unknown `expresion`; did you mean `expression`?"
         );
         assert_eq!(unknown(json!({"zzz": 1})).unwrap(), "; unknown `zzz`");
         assert_eq!(unknown(json!({"expression": "1"})), None);
+        let told = "`zzz` is not an argument";
+        assert_eq!(unknown_arguments(&schema, &json!({"zzz": 1}), told), None);
     }
 
     #[test]

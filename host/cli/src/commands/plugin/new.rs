@@ -23,6 +23,32 @@ const KEYWORDS: &str = "\
     import in instanceof is lambda let new nonlocal not null or pass raise return static super \
     switch this throw true try typeof var void while with yield";
 
+/// Lowercase names of Python's built-in functions and standard modules (3.11), and of the SDK: a file or a function of that
+/// name would hide one that the file itself, or Python, needs.
+const PYTHON_NAMES: &str = "\
+    abc abs aifc aiter all anext antigravity any argparse array ascii ast asynchat asyncio asyncore \
+    atexit audioop base64 bdb bin binascii bisect bool breakpoint builtins bytearray bytes bz2 calendar \
+    callable cgi cgitb chr chunk classmethod cmath cmd code codecs codeop collections colorsys compile \
+    compileall complex concurrent configparser contextlib contextvars copy copyreg copyright credits \
+    crypt csv ctypes curses dataclasses datetime dbm decimal delattr dict difflib dir dis distutils \
+    divmod doctest email encodings ensurepip enum enumerate errno eval exec exit faulthandler fcntl \
+    filecmp fileinput filter float fnmatch format fractions frozenset ftplib functools gc genericpath \
+    getattr getopt getpass gettext glob globals graphlib grp gzip hasattr hash hashlib heapq help hex \
+    hmac html http id idlelib imaplib imghdr imp importlib input inspect int io ipaddress isinstance \
+    issubclass iter itertools json keyword len lib2to3 license linecache list locale locals logging lzma \
+    mailbox mailcap map marshal math max memoryview mimetypes min mmap modulefinder msilib msvcrt \
+    multiprocessing netrc next nis nntplib nt ntpath nturl2path numbers object oct opcode open operator \
+    optparse ord os ossaudiodev pathlib pdb pickle pickletools pipes pkgutil platform plistlib poplib \
+    posix posixpath pow pprint print profile property pstats pty pwd py_compile pyclbr pydoc pydoc_data \
+    pyexpat queue quit quopri random range re readline repr reprlib resource reversed rlcompleter round \
+    runpy sched secrets select selectors set setattr shelve shlex shutil signal site slice smtpd smtplib \
+    sndhdr socket socketserver sorted spwd sqlite3 sre_compile sre_constants sre_parse ssl stat \
+    staticmethod statistics str string stringprep struct subprocess sum sunau super symtable sys \
+    sysconfig syslog tabnanny tarfile telnetlib tempfile termios textwrap this threading time timeit \
+    tkinter token tokenize tomllib trace traceback tracemalloc tty tuple turtle turtledemo type types \
+    typing unicodedata unittest urllib uu uuid vars venv warnings wave weakref webbrowser winreg \
+    winsound wsgiref xdrlib xml xmlrpc zip zipapp zipfile zipimport zlib zoneinfo rlf";
+
 /// A file of a new plugin: its name and its text.
 type File = (String, &'static str);
 
@@ -96,6 +122,11 @@ fn checked_name(new: &NewPlugin) -> anyhow::Result<String> {
         bail!("{name:?} is a word of the language and cannot name a function; choose another name");
     }
     match (new.lang, new.kind) {
+        (NewLanguage::Python, _) if PYTHON_NAMES.split(' ').any(|taken| taken == name) => {
+            bail!(
+                "{name:?} is a name of Python's own, which the file would hide; choose another name"
+            )
+        }
         (NewLanguage::Python, _) if name.contains('-') => {
             bail!(
                 "{name:?} cannot be a Python module: write {:?}",

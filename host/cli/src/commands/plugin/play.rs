@@ -59,7 +59,7 @@ fn command(
         } else {
             arguments
         })?;
-        call::run(tools, plugin, name, arguments, settings.seed, as_json)
+        call::run(tools, plugin, name, &arguments, settings.seed, as_json)
     };
     match command {
         "help" => say!("{HELP}"),

@@ -38,7 +38,7 @@ fn repeat(loaded: &Loaded, trial: &Trial, as_json: bool) -> anyhow::Result<()> {
     if let Some(tool) = &trial.tool {
         let arguments = call::arguments(&trial.arguments)?;
         call::check_tool(plugin, tool)?;
-        call::run(tools, plugin, tool, arguments, 0, as_json)?;
+        call::run(tools, plugin, tool, &arguments, 0, as_json)?;
     }
     if let Some(graded) = trial.graded() {
         grade::run(plugin, tools, &graded, as_json)?;
