@@ -3,13 +3,16 @@
 //! the Python package; or PEFT with adapters of a run. It is not part of the tests, because it needs the network and a Python.
 
 use std::{
+    fmt::Write as _,
     io::{BufRead, BufReader},
     net::TcpListener,
     path::PathBuf,
     process::{Child, Stdio},
+    time::Instant,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum as _;
 
 use crate::{
     guests::Family,
@@ -76,6 +79,8 @@ const ORS_CASES: &str = "tests/clients/ors_clients.py";
 
 /// PEFT, with what its models need.
 const PEFT: [&str; 3] = ["torch==2.15.0", "transformers==5.24.0", "peft==0.21.2"];
+/// The environment that they are in.
+const WITH_PEFT: &str = "peft";
 /// The program that compares its adapters with ours.
 const PEFT_CASES: &str = "tests/clients/peft_adapters.py";
 
@@ -98,6 +103,27 @@ pub enum Clients {
     Peft,
     /// TRL, verl and verifiers with the Python package; downloads about 4 GB
     Trainers,
+    /// All of these, one after the other, with one table at the end
+    All,
+}
+
+impl Clients {
+    /// The kinds, in the order in which all of them are run.
+    const ALL: [Self; 7] = [
+        Self::Service,
+        Self::Mcp,
+        Self::Agents,
+        Self::Ors,
+        Self::Openenv,
+        Self::Trainers,
+        Self::Peft,
+    ];
+
+    /// The word on the command line.
+    fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
 }
 
 /// Builds everything, installs the clients in the target folder, and runs them.
@@ -111,66 +137,87 @@ pub fn run(project: &Project, clients: Clients) -> Result<()> {
     steps.take("build the Python interpreter", || {
         plugins::build_python(project)
     })?;
-    if clients == Clients::Trainers {
-        let folder = package::lay_out_built(project)?;
-        let packages: [&[&str]; 3] = [&TRL, &TRAINERS, &["--no-deps", VERL]];
-        let installed = || environment(project, "trainers", &packages);
-        let python = steps.take("trainers from PyPI", installed)?;
-        return steps.run(
-            "the adapters with the trainers",
-            (project.command(&python).arg(TRAINER_CASES)).env("PYTHONPATH", folder),
-            "see the first failed case above",
-        );
+    if clients != Clients::All {
+        return run_kind(project, clients, &mut steps);
     }
-    if clients == Clients::Mcp {
-        return mcp(project, &mut steps);
+    let mut table = String::new();
+    let mut failed = 0;
+    for kind in Clients::ALL {
+        let began = Instant::now();
+        let ended = run_kind(project, kind, &mut steps);
+        let seconds = began.elapsed().as_secs();
+        let word = match ended {
+            Ok(()) => "passed".to_owned(),
+            Err(error) => {
+                failed += 1;
+                format!("FAILED: {error:#}")
+            }
+        };
+        _ = writeln!(table, "  {:<10} {seconds:>5} s  {word}", kind.name());
     }
-    if clients == Clients::Agents {
-        let installed = || environment(project, "agents", &[&AGENTS]);
-        let python = steps.take("packages of agents from PyPI", installed)?;
-        return steps.run(
-            "training by agents",
-            (project.command(&python).arg(AGENT_CASES))
-                .arg(project.binary())
-                .arg(project.root().join("target/plugins")),
-            "see the first failed case above",
-        );
+    println!("\nclients of other projects\n{table}");
+    ensure!(failed == 0, "{failed} of {} failed", Clients::ALL.len());
+    Ok(())
+}
+
+/// Installs and runs the clients of one kind.
+fn run_kind(project: &Project, clients: Clients, steps: &mut Steps) -> Result<()> {
+    match clients {
+        Clients::All => bail!("the kinds are run one after the other"),
+        Clients::Service => service(project, steps),
+        Clients::Mcp => mcp(project, steps),
+        Clients::Trainers => {
+            let folder = package::lay_out_built(project)?;
+            let packages: [&[&str]; 3] = [&TRL, &TRAINERS, &["--no-deps", VERL]];
+            let python = installed(project, steps, "trainers", &packages)?;
+            steps.run(
+                "the adapters with the trainers",
+                (project.command(&python).arg(TRAINER_CASES)).env("PYTHONPATH", folder),
+                SEE,
+            )
+        }
+        Clients::Agents => run_program(project, steps, ("agents", &[&AGENTS]), AGENT_CASES),
+        Clients::Openenv => {
+            let packages: [&[&str]; 2] = [&TRL, &[OPENENV]];
+            run_program(project, steps, ("openenv", &packages), OPENENV_CASES)
+        }
+        Clients::Ors => run_program(project, steps, ("ors", &[&ORS]), ORS_CASES),
+        Clients::Peft => run_program(project, steps, (WITH_PEFT, &[&PEFT]), PEFT_CASES),
     }
-    if clients == Clients::Peft {
-        let python = steps.take("PEFT from PyPI", || with_transformers(project))?;
-        return steps.run(
-            "adapters in PEFT and of PEFT",
-            (project.command(&python).arg(PEFT_CASES))
-                .arg(project.binary())
-                .arg(project.root().join("target/plugins")),
-            "see the first failed case above",
-        );
-    }
-    if clients == Clients::Openenv {
-        let installed = || environment(project, "openenv", &[&TRL, &[OPENENV]]);
-        let python = steps.take("OpenEnv and TRL from PyPI", installed)?;
-        return steps.run(
-            "OpenEnv's clients and servers",
-            (project.command(&python).arg(OPENENV_CASES))
-                .arg(project.binary())
-                .arg(project.root().join("target/plugins")),
-            "see the first failed case above",
-        );
-    }
-    if clients == Clients::Ors {
-        let installed = || environment(project, "ors", &[&ORS]);
-        let python = steps.take("servers of ORS from PyPI", installed)?;
-        return steps.run(
-            "training in environments of ORS",
-            (project.command(&python).arg(ORS_CASES))
-                .arg(project.binary())
-                .arg(project.root().join("target/plugins")),
-            "see the first failed case above",
-        );
-    }
+}
+
+/// What to do if a program of cases fails.
+const SEE: &str = "see the first failed case above";
+
+/// Installs packages, each call of pip with a list, in an environment of this name. Returns its Python.
+fn installed(
+    project: &Project,
+    steps: &mut Steps,
+    name: &str,
+    packages: &[&[&str]],
+) -> Result<PathBuf> {
+    steps.take(&format!("{name} from PyPI"), || {
+        environment(project, name, packages)
+    })
+}
+
+/// Runs a program of cases that starts the built `rlf-host` by itself, in an environment of this name with these packages.
+fn run_program(
+    project: &Project,
+    steps: &mut Steps,
+    (name, packages): (&str, &[&[&str]]),
+    cases: &str,
+) -> Result<()> {
+    let python = installed(project, steps, name, packages)?;
+    let mut program = project.command(&python);
+    let built = [project.binary(), project.root().join("target/plugins")];
+    steps.run(cases, program.arg(cases).args(built), SEE)
+}
+
+/// Runs the clients of the service.
+fn service(project: &Project, steps: &mut Steps) -> Result<()> {
     let packages: [&[&str]; 2] = [&[SDK], &["--no-deps", VERL, TINKER[0], TINKER[1]]];
-    let installed = || environment(project, "clients", &packages);
-    let python = steps.take("clients from PyPI", installed)?;
+    let python = installed(project, steps, "clients", &packages)?;
     let packages = steps::output(project.command(&python).args([
         "-c",
         "import sysconfig; print(sysconfig.get_paths()['purelib'])",
@@ -181,13 +228,12 @@ pub fn run(project: &Project, clients: Clients) -> Result<()> {
         project
             .command(&python)
             .args([CASES, &service.url, packages.trim()]),
-        "see the first failed case above",
+        SEE,
     )
 }
 
 fn mcp(project: &Project, steps: &mut Steps) -> Result<()> {
-    let installed = || environment(project, "mcp-clients", &[&MCP]);
-    let python = steps.take("MCP's clients from PyPI", installed)?;
+    let python = installed(project, steps, "mcp-clients", &[&MCP])?;
     let npm = steps.take("MCP's clients from npm", || from_npm(project))?;
     // The conformance tests name this origin, with the port.
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -202,7 +248,7 @@ fn mcp(project: &Project, steps: &mut Steps) -> Result<()> {
             .command(&python)
             .args([MCP_CASES, &service.url])
             .args([project.binary(), npm, servers.to_owned()]),
-        "see the first failed case above",
+        SEE,
     )
 }
 
@@ -224,7 +270,7 @@ fn from_npm(project: &Project) -> Result<PathBuf> {
 /// The Python of an environment with torch, transformers and PEFT. It is about 4 GB: for Linux, PyPI has torch only
 /// with CUDA.
 pub(crate) fn with_transformers(project: &Project) -> Result<PathBuf> {
-    environment(project, "peft", &[&PEFT])
+    environment(project, WITH_PEFT, &[&PEFT])
 }
 
 /// The Python of an environment in the target folder with the packages of each call of pip.

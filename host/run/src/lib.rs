@@ -22,6 +22,7 @@
 //! | the parts of a run and how they are made | `parts`: [`RunParts`] |
 //! | the tokenizer, the chat template and the ids that end a turn | `text` |
 //! | the source of tasks | [`tasks`]: files, or the questions about countries of the quickstart |
+//! | whether the tools that `[shown_tools]` names exist | `shown_tools` |
 //! | demonstrations, gold calls, playing them | [`demonstrations`] |
 //! | the tasks of an RL step, playing them, and playing them ahead of the updates | `rollouts` |
 //! | the external engine that samples turns, and its weights | `external_engine` |
@@ -83,6 +84,7 @@ pub mod replay;
 mod reporter;
 mod rollouts;
 mod saved;
+mod shown_tools;
 pub mod tasks;
 mod text;
 mod train;

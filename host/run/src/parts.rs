@@ -45,6 +45,7 @@ use crate::models::open_models_of_run;
 use crate::own_weights::OwnWeights;
 use crate::plugins::PluginSources;
 use crate::reporter::RunReporter;
+use crate::shown_tools;
 use crate::tasks::{self, TaskSource};
 use crate::text::{TextParts, warn_of_protocol};
 use crate::user;
@@ -260,6 +261,10 @@ impl RunParts {
             reporter,
         );
         checked?;
+        // The tools of environments are not known before one is opened.
+        if tasks.environments().is_empty() {
+            shown_tools::check(&config.shown_tools, &tools)?;
+        }
         let dialogue = context.dialogue;
         let demonstrations = (config.sft.is_some())
             .then(|| tasks.demonstrations(&dialogue, &config.shown_tools))

@@ -158,6 +158,14 @@ fn settings_that_make_no_sense_are_refused_with_the_reason() {
         ("model.init.num_key_value_heads=3", &["num_key_value_heads"]),
         ("rewards.success=exact-math.em >= 1", &["exact-math"]),
         ("device=tpu", &["tpu", "cuda"]),
+        (
+            "shown_tools.train.hold_out=['lookpu']",
+            &["shown_tools.train", "did you mean `lookup`"],
+        ),
+        (
+            "shown_tools.test.rename_parameters={lookup={off='to'}}",
+            &["shown_tools.test", "no parameter `off`", "of, get"],
+        ),
     ] {
         let attempt = experiment.try_train("run", &["--set", set]);
         refused_with(&experiment, &attempt, parts);

@@ -65,10 +65,24 @@ fn the_page_about_a_tool_of_your_own_trains_a_policy_that_calls_it() {
     ] {
         arguments.extend(["--set".to_owned(), setting.to_owned()]);
     }
-    experiment.host().run(arguments).succeeded();
+    experiment.host().run(&arguments).succeeded();
     // So short a training teaches to call the tool, and not yet to spell every item.
     let step = run.steps("rl").remove(0);
     let calls = &step["calls"]["price"];
     let reached = ["ok", "failed"].map(|ended| calls[ended].as_u64().unwrap_or(0));
     assert!(reached.iter().sum::<u64>() > 0, "{step}");
+
+    // The answers are still right, and no verdict would notice what the calls did.
+    let tasks = fs::read_to_string(experiment.path("shop/train.jsonl")).expect("was written");
+    let misspelt = tasks.replace(r#"{"item": "#, r#"{"itme": "#);
+    experiment.write("shop/train.jsonl", misspelt);
+    arguments.push("--overwrite".to_owned());
+    let refused = experiment.host().run(&arguments);
+    assert_eq!(refused.code(), Some(1), "{refused}");
+    for part in [
+        "a call of price ended as invalid-arguments",
+        "did you mean `item`?",
+    ] {
+        assert!(refused.stderr.contains(part), "{refused}");
+    }
 }
