@@ -19,8 +19,8 @@ const MAX_REQUEST_BYTES: u64 = 16 << 20;
 
 /// A server whose tools models may call: a process on this machine (`command`), or a service (`url`).
 ///
-/// In `args`, `env` and `headers`, `${NAME}` is the value of an environment variable of this process. `${NAME:-default}` is
-/// `default` if the variable is not set. So no secret has to be in a configuration.
+/// In `args`, `env` and `headers`, `${NAME}` is the value of an environment variable of this process. In `args` and `env`,
+/// `${NAME:-default}` is `default` if the variable is not set. So no secret has to be in a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpConfig {

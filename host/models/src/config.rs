@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use rlf_endpoint::{Budget, EndpointConfig, Price};
 use serde::{Deserialize, Serialize};
 
+/// Tokens that are reserved for an answer whose length nothing limits.
+pub(crate) const UNLIMITED_ANSWER: u64 = 4_096;
+
 /// Maximum of `schema_retries`.
 pub(crate) const MAX_SCHEMA_RETRIES: u32 = 10;
 
@@ -207,6 +210,7 @@ impl ModelConfig {
             return wrong("schema_retries", &reason);
         }
         let longest = match (&self.endpoint, &self.policy) {
+            (Some(endpoint), _) if endpoint.max_tokens == 0 => UNLIMITED_ANSWER,
             (Some(endpoint), _) => u64::from(endpoint.max_tokens),
             (None, Some(policy)) => u64::from(policy.max_tokens),
             (None, None) => 0,

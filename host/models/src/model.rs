@@ -13,7 +13,7 @@ use rlf_plugins::gates::{Account, GateAnswer, ModelQuestion};
 use rlf_sandbox::Stopped;
 use serde_json::{Value, json};
 
-use crate::config::ModelConfig;
+use crate::config::{ModelConfig, UNLIMITED_ANSWER};
 use crate::record::{Outcome, Record};
 use crate::source::{Source, SourceError};
 
@@ -23,8 +23,6 @@ const MAX_TRAJECTORIES: usize = 50_000;
 const TOKENS_OF_A_MESSAGE: u64 = 8;
 /// The name of the budget of a run.
 const RUN: &str = "run";
-/// Tokens that are reserved for an answer whose length nothing limits.
-const UNLIMITED_ANSWER: u64 = 4_096;
 
 /// Numbers of questions that ended in a special way.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -48,7 +48,9 @@ impl AgentMessage {
 }
 
 fn is_same_call(known: &ToolCall, other: &ToolCall) -> bool {
-    known.call_id == other.call_id && known.name == other.name && known.arguments == other.arguments
+    known.call_id == other.call_id
+        && known.name == other.name
+        && is_same_json(&known.arguments, &other.arguments)
 }
 
 /// True if two values are the same JSON. 1 and 1.0 are the same number, because not every language tells them apart.
@@ -113,6 +115,9 @@ mod tests {
         let mut edited = turn(None, "call_0");
         edited.message.tool_calls[0].arguments = json!({ "at": 2 });
         assert!(!known.is_sent_as(&edited));
+        // As JavaScript writes 1.0, and the other way round.
+        edited.message.tool_calls[0].arguments = json!({ "at": 1.0 });
+        assert!(known.is_sent_as(&edited) && edited.is_sent_as(&turn(None, "call_0")));
         let mut edited = turn(None, "call_0");
         edited.message.content = Message::text(Role::Assistant, "I looked.").content;
         assert!(!known.is_sent_as(&edited));

@@ -456,7 +456,7 @@ impl AgentTrajectory {
                 "no turn of the policy waits for its result; leave the id out for calls of your own",
             );
         };
-        if call.name != name || call.arguments != arguments {
+        if call.name != name || !is_same_json(&call.arguments, &arguments) {
             return invalid(
                 "the policy made it with another name or other arguments; leave the id out for calls of your own",
             );
