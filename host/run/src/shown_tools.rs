@@ -22,7 +22,8 @@ fn check_view(key: &str, view: &ToolView, tools: &ToolManager) -> Result<(), Con
     let named = view.hold_out.iter().chain(view.rename.keys());
     for name in named.chain(view.rename_parameters.keys()) {
         let found = tools.definitions(Some(std::slice::from_ref(name)));
-        let found = found.map_err(|error| ConfigurationError::value(key, error.to_string()))?;
+        let found =
+            found.map_err(|error| ConfigurationError::value(key, format!("[{key}]: {error}")))?;
         let properties = found[0].input_schema["properties"].as_object();
         let renamed = view.rename_parameters.get(name).into_iter().flatten();
         for (parameter, _) in renamed {
@@ -31,7 +32,7 @@ fn check_view(key: &str, view: &ToolView, tools: &ToolManager) -> Result<(), Con
                     known.keys().cloned().collect::<Vec<_>>().join(", ")
                 });
                 let problem = format!(
-                    "`rename_parameters`: `{name}` has no parameter `{parameter}`; it has: {known}"
+                    "[{key}] rename_parameters: `{name}` has no parameter `{parameter}`; it has: {known}"
                 );
                 return Err(ConfigurationError::value(key, problem));
             }
