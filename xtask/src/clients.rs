@@ -186,7 +186,7 @@ fn run_kind(project: &Project, clients: Clients, steps: &mut Steps) -> Result<()
     }
 }
 
-/// What to do if a program of cases fails.
+/// The advice if a program of cases fails.
 const SEE: &str = "see the first failed case above";
 
 /// Installs packages, each call of pip with a list, in an environment of this name. Returns its Python.
