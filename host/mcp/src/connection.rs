@@ -27,7 +27,7 @@ use crate::config::{McpConfig, Protocol};
 use crate::ending::Ending;
 use crate::listing::Listing;
 use crate::process::{LastLines, Process};
-use crate::web::Web;
+use crate::web::{self, Web};
 
 /// Wait before a connection is made again; it doubles with each connection that did not answer a call.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -219,22 +219,33 @@ impl Connection {
             Err(_) => return late("the server was not connected again in time"),
         };
         if live.gone().contains(&tool) {
-            return unavailable(format!(
-                "the server no longer has the tool `{tool}` as it was at the beginning"
-            ));
+            return gone(&tool);
+        }
+        let sent = Instant::now();
+        if sent >= deadline {
+            return late("no time was left when the call's turn came");
         }
         let output_schema = self
             .known
             .get()
             .and_then(|known| known.get(&tool)?.output_schema.as_ref());
-        let params = CallToolRequestParams::new(tool).with_arguments(arguments);
+        let params = CallToolRequestParams::new(tool.clone()).with_arguments(arguments);
         let Ok(answer) = timeout_at(deadline, live.service.call_tool_once(params)).await else {
-            if live.silent.fetch_add(1, Ordering::Relaxed) + 1 >= SILENT_CALLS {
+            // A call that waited long for its turn left the server little time.
+            if sent.elapsed() * 2 >= self.config.deadline
+                && live.silent.fetch_add(1, Ordering::Relaxed) + 1 >= SILENT_CALLS
+            {
                 live.is_broken.store(true, Ordering::Relaxed);
             }
             return late("the server did not answer in time");
         };
         match answer {
+            Err(ServiceError::TransportSend(error)) if web::is_refusal(&*error.error) => {
+                unavailable(format!(
+                    "the server gave no answer: {}",
+                    reason(&*error.error)
+                ))
+            }
             Err(ServiceError::TransportSend(error)) => {
                 live.is_broken.store(true, Ordering::Relaxed);
                 unavailable(format!("the connection broke: {}", reason(&*error.error)))
@@ -249,6 +260,16 @@ impl Connection {
             answer => {
                 live.silent.store(0, Ordering::Relaxed);
                 self.attempts.store(0, Ordering::Relaxed);
+                if is_refused(&answer) {
+                    // Either the arguments are wrong, or the tool is not there any more.
+                    live.is_changed.store(true, Ordering::Relaxed);
+                    match timeout_at(deadline, self.live()).await {
+                        Ok(Ok(live)) if live.gone().contains(&tool) => return gone(&tool),
+                        Ok(Ok(_)) => {}
+                        Ok(Err(reason)) => return unavailable(reason),
+                        Err(_) => return late("the server did not list its tools in time"),
+                    }
+                }
                 end(answer, output_schema, self.config.result_bytes)
             }
         }
@@ -451,6 +472,17 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Listing, String> {
 
 fn hash_of_arguments(tool: &Tool) -> blake3::Hash {
     blake3::hash(&serde_json::to_vec(&tool.input_schema).unwrap_or_default())
+}
+
+/// True if the server refused a call's parameters: the tool's name or its arguments.
+fn is_refused(answer: &Result<CallToolResponse, ServiceError>) -> bool {
+    matches!(answer, Err(ServiceError::McpError(error)) if error.code == ErrorCode::INVALID_PARAMS)
+}
+
+fn gone(tool: &str) -> CallEnd {
+    unavailable(format!(
+        "the server no longer has the tool `{tool}` as it was at the beginning"
+    ))
 }
 
 fn unavailable(reason: String) -> CallEnd {

@@ -5,6 +5,7 @@
 //! as the specification asks. There is no stream for messages that the server sends by itself.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -188,6 +189,15 @@ impl StreamableHttpClient for Web {
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
         Err(StreamableHttpError::ServerDoesNotSupportSse)
     }
+}
+
+/// True if a request failed by itself: the server answered it, with what is no answer of the protocol.
+pub(crate) fn is_refusal(error: &(dyn Error + 'static)) -> bool {
+    use StreamableHttpError as E;
+    matches!(
+        error.downcast_ref::<Failure>(),
+        Some(E::UnexpectedServerResponse(_) | E::UnexpectedContentType(_) | E::Deserialize(_))
+    )
 }
 
 /// True if an event carries a message. Others only keep the stream open, or tell its place.

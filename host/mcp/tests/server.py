@@ -16,6 +16,7 @@ OBJECT = {"type": "object"}
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 GARBLED = '{"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": "'
 CHANGED = os.path.join(FOLDER, "changed")
+VANISHED = os.path.join(FOLDER, "vanished")
 
 
 def note(file, line):
@@ -27,6 +28,7 @@ def tools():
     echo = OBJECT if os.path.exists(CHANGED) else TEXT
     repeatable = {"idempotentHint": True}
     malformed = [{"name": "shapeless"}, {"inputSchema": OBJECT}]
+    vanishing = [] if os.path.exists(VANISHED) else [{"name": "vanish", "inputSchema": OBJECT}]
     return (malformed if os.path.exists(os.path.join(FOLDER, "malformed")) else []) + [
         {"name": "echo", "description": "Says it again", "inputSchema": echo},
         {"name": "fail", "inputSchema": OBJECT},
@@ -45,9 +47,10 @@ def tools():
         {"name": "change", "inputSchema": OBJECT},
         {"name": "ask", "inputSchema": OBJECT},
         {"name": "ping", "inputSchema": OBJECT},
+        {"name": "busy", "inputSchema": OBJECT},
         {"name": "fs.read", "inputSchema": OBJECT},
         {"name": "remote", "inputSchema": {"type": "object", "properties": {"x": {"$ref": "https://example.com/x"}}}},
-    ]
+    ] + vanishing
 
 
 def text(said, failed=False):
@@ -63,6 +66,10 @@ def call(name, arguments, send):
         return text("that did not work", failed=True)
     if name == "picky":
         return Refusal(-32602, "not these arguments")
+    if name == "vanish":
+        # It says nothing of its other list.
+        open(VANISHED, "w").close()
+        return Refusal(-32602, "Unknown tool: vanish")
     if name == "broken":
         return Refusal(-32603, "a bug")
     if name in ("die", "die_twice"):
@@ -151,6 +158,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if method == "initialize":
             session = str(len(self.sessions) + 1)
             self.sessions.add(session)
+            note("started", session)
         elif method == "server/discover":
             return self.reply(400, {"error": "what is this?"})
         else:
@@ -163,6 +171,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 note("calls", name)
                 time.sleep(3)
                 return self.reply(200, {})
+            if name == "busy":
+                return self.reply(429, {"error": "not now"})
             if name == "garble":
                 return self.reply(200, "event: message\ndata: " + GARBLED + "\n\n", kind="text/event-stream")
             if name == "die":

@@ -264,6 +264,38 @@ async fn a_tool_that_changed_is_not_called_any_more() {
     );
 }
 
+#[tokio::test]
+async fn a_tool_that_vanished_without_a_word_is_no_fault_of_the_model() {
+    let bad = Bad::process();
+    let tools = bad.tools("retries = 0");
+    for _ in 0..2 {
+        let vanished = call(&tools, "vanish", json!({})).await;
+        assert_eq!(end(&vanished), LOST);
+        assert!(vanished.detail.unwrap().contains("no longer has the tool"));
+    }
+    assert_eq!(bad.notes("calls"), ["vanish"], "it is asked once");
+    assert_eq!(bad.notes("started").len(), 1, "the connection is good");
+}
+
+#[tokio::test]
+async fn a_call_whose_time_passed_while_it_waited_is_not_sent() {
+    let bad = Bad::process();
+    let tools = bad.tools("deadline_ms = 700\nmax_concurrency = 1");
+    let calls = ["hang", "echo", "echo", "echo"].map(|name| {
+        let arguments = json!({"text": "x"});
+        call(&tools, name, arguments)
+    });
+    for late in futures_util::future::join_all(calls).await {
+        assert_eq!(end(&late), LATE);
+    }
+    assert_eq!(bad.notes("calls"), ["hang"]);
+    assert_eq!(
+        end(&call(&tools, "echo", json!({"text": "x"})).await),
+        (Ended::Ok, Fault::None)
+    );
+    assert_eq!(bad.notes("started").len(), 1, "one call alone was silent");
+}
+
 #[test]
 fn tools_are_chosen_and_renamed_and_one_that_cannot_be_offered_is_left_out() {
     let bad = Bad::process();
@@ -419,7 +451,15 @@ async fn a_service_behind_a_url_works_alike() {
     let garbled = call(&tools, "garble", json!({})).await;
     assert_eq!(end(&garbled), LOST);
     assert_eq!(end(&call(&tools, "hang", json!({})).await), LATE);
+    let busy = call(&tools, "busy", json!({})).await;
+    assert_eq!(end(&busy), LOST);
+    assert!(busy.detail.unwrap().contains("429"));
     assert_eq!(seen(&echo().await), "hello");
+    assert_eq!(
+        bad.notes("started"),
+        ["1"],
+        "a request that was refused costs no other its session"
+    );
     // The service forgets its sessions, as one does that is started again.
     assert_eq!(end(&call(&tools, "die", json!({})).await), LOST);
     assert_eq!(seen(&echo().await), "hello");

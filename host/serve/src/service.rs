@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rlf_environments::environments::Environments;
-use rlf_environments::session::EnvironmentSession;
 use rlf_interpreters::interpreter::{Interpreter, Interpreters};
 use rlf_plugins::registry::Registry;
 use rlf_tools::tool_manager::ToolManager;
@@ -23,7 +22,7 @@ use crate::exposure::Exposure;
 use crate::metrics::{GaugeGuard, Metrics};
 use crate::protocol::LANGUAGES;
 use crate::queue::{Backlog, BacklogShare, Queue, WaitBudget};
-use crate::sessions::Sessions;
+use crate::sessions::{Session, Sessions};
 
 /// The plugins that a service serves, with their tools and environments.
 #[derive(Debug)]
@@ -178,8 +177,8 @@ impl Service {
     /// Waits until the calls of a session before this one have ended. They keep no place from other calls meanwhile.
     pub(crate) async fn lock_session<'a>(
         &self,
-        session: &'a Mutex<EnvironmentSession>,
-    ) -> Result<MutexGuard<'a, EnvironmentSession>, Refusal> {
+        session: &'a Mutex<Session>,
+    ) -> Result<MutexGuard<'a, Session>, Refusal> {
         let locked = timeout(self.config.queue, session.lock()).await;
         locked.map_err(|_| Refusal::later("too many calls of this session are under way"))
     }

@@ -24,8 +24,27 @@ pub(crate) struct Sessions {
 #[derive(Debug)]
 struct Held {
     /// `None` while it is being opened.
-    session: Option<Arc<Mutex<EnvironmentSession>>>,
+    session: Option<Arc<Mutex<Session>>>,
     used: Instant,
+}
+
+/// A session that a client holds.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) environment: EnvironmentSession,
+    pub(crate) progress: Progress,
+}
+
+/// An episode's progress in a session.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// The client's name for the episode.
+    pub(crate) episode: Option<String>,
+    /// The reference of the task, with which the environment judges the episode.
+    pub(crate) reference: Value,
+    pub(crate) steps: u32,
+    /// True after the verdict.
+    pub(crate) is_answered: bool,
 }
 
 /// The reason why a client gets no session.
@@ -95,7 +114,8 @@ impl Sessions {
         environment: &str,
         setup: &Value,
         seed: u64,
-    ) -> Result<(String, Arc<Mutex<EnvironmentSession>>), SessionRefusal> {
+        progress: Progress,
+    ) -> Result<(String, Arc<Mutex<Session>>), SessionRefusal> {
         let mut name = [0; 16];
         getrandom::fill(&mut name)
             .map_err(|error| SessionRefusal::NoRandomness(error.to_string()))?;
@@ -107,11 +127,14 @@ impl Sessions {
             name: &name,
             is_kept: false,
         };
-        let session = self
+        let environment = self
             .environments
             .open(environment, &name, setup, seed)
             .await?;
-        let session = Arc::new(Mutex::new(session));
+        let session = Arc::new(Mutex::new(Session {
+            environment,
+            progress,
+        }));
         let held = Held {
             session: Some(Arc::clone(&session)),
             used: Instant::now(),
@@ -139,7 +162,7 @@ impl Sessions {
     }
 
     /// The session of a name. It counts as used until it is given back, and for the idle time after that.
-    pub(crate) fn get(&self, name: &str) -> Result<Arc<Mutex<EnvironmentSession>>, SessionRefusal> {
+    pub(crate) fn get(&self, name: &str) -> Result<Arc<Mutex<Session>>, SessionRefusal> {
         let mut open = self.current();
         let Some(Held {
             session: Some(session),

@@ -136,6 +136,11 @@ async fn what_is_no_message_is_refused_and_the_session_goes_on() {
         let answer = say(&mut socket, text).await.expect("it answers");
         assert_eq!(answer["data"]["code"], code, "{text}: {answer}");
     }
+    let lost = ask(&mut socket, call("add", &json!({"by": 1}))).await;
+    assert_eq!(
+        lost["data"]["code"], "SESSION_ERROR",
+        "no other task begins after a refused reset: {lost}"
+    );
     let begun = ask(&mut socket, json!({"type": "reset"})).await;
     assert_eq!(begun["type"], "observation", "{begun}");
 
@@ -211,12 +216,41 @@ fn over_http_a_session_is_named_or_fresh() {
     let created = rpc("openenv/session/create", json!({"setup": {"start": 40}}));
     let session = &created["result"]["session_id"];
     let add = json!({"session_id": session, "name": "add", "arguments": {"by": 1}});
-    assert_eq!(rpc("tools/call", add.clone())["result"]["data"], "41");
+    let added = rpc("tools/call", add.clone());
+    assert_eq!(added["result"]["data"], "41");
+    assert_eq!(
+        added["result"]["_meta"],
+        json!({"rlf-host/reward": 1.0, "rlf-host/done": false})
+    );
     assert_eq!(rpc("tools/call", add.clone())["result"]["data"], "42");
+    let listed = rpc("tools/list", json!({"session_id": session}));
+    assert!(listed["result"]["tools"].is_array(), "{listed}");
     let closed = rpc("openenv/session/close", json!({"session_id": session}));
     assert_eq!(closed["result"]["closed"], true, "{closed}");
     let gone = rpc("tools/call", add);
     assert_eq!(gone["error"]["message"], "Unknown session_id", "{gone}");
+
+    // The environment ends this episode, and judges it by the reference.
+    let begins = json!({"setup": {"start": 0}, "reference": {"count": 0}, "seed": 3});
+    let created = rpc("openenv/session/create", begins);
+    let session = &created["result"]["session_id"];
+    let act = |name: &str| rpc("tools/call", json!({"session_id": session, "name": name}));
+    assert_eq!(act("open_door")["result"]["_meta"]["rlf-host/done"], false);
+    assert_eq!(
+        act("secret")["result"]["_meta"],
+        json!({"rlf-host/reward": 1.0, "rlf-host/done": true})
+    );
+    let over = act("show");
+    assert!(
+        over["error"]["message"]
+            .as_str()
+            .is_some_and(|why| why.contains("is over")),
+        "{over}"
+    );
+    for wrong in [json!({"seed": "one"}), json!({"setup": []})] {
+        let refused = rpc("openenv/session/create", wrong);
+        assert_eq!(refused["error"]["code"], -32_602, "{refused}");
+    }
     assert_eq!(rpc("tools/call", json!({}))["error"]["code"], -32_602);
     assert_eq!(rpc("tools/fly", json!({}))["error"]["code"], -32_601);
 }

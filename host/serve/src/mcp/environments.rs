@@ -18,7 +18,7 @@ use crate::answer::Refusal;
 use crate::exposure::Exposure;
 use crate::queue::WaitBudget;
 use crate::service::Service;
-use crate::sessions::SessionRefusal;
+use crate::sessions::{Progress, SessionRefusal};
 
 const OPEN: &str = "open_environment";
 const CALL: &str = "call_environment";
@@ -238,14 +238,20 @@ async fn open(
     let _place = service.call_place(wait).await?;
     let (name, session) = service
         .sessions
-        .open(&environment, &setup, own.unwrap_or(seed))
+        .open(
+            &environment,
+            &setup,
+            own.unwrap_or(seed),
+            Progress::default(),
+        )
         .await?;
     let session = session.lock().await;
+    let session = &session.environment;
     let messages: Vec<Value> = (session.messages().iter())
         .map(|message| json!({"role": message.role, "content": plain_text(&message.content)}))
         .collect();
     Ok(structured(
-        json!({"session": name, "messages": messages, "tools": tools(&session)}),
+        json!({"session": name, "messages": messages, "tools": tools(session)}),
     ))
 }
 
@@ -277,6 +283,7 @@ async fn call_tool(
     } = arguments?;
     let session = service.sessions.get(&session)?;
     let mut session = service.lock_session(&session).await?;
+    let session = &mut session.environment;
     let _place = service.call_place(wait).await?;
     let call = ToolCall {
         call_id: format!("{id}/0/0"),
@@ -298,7 +305,7 @@ async fn call_tool(
     }
     if session.take_tools_changed() {
         meta.0
-            .insert("rlf-host/tools".to_owned(), json!(tools(&session)));
+            .insert("rlf-host/tools".to_owned(), json!(tools(session)));
     }
     Ok(result)
 }
@@ -312,6 +319,7 @@ async fn say(
     let Say { session, text } = arguments?;
     let session = service.sessions.get(&session)?;
     let mut session = service.lock_session(&session).await?;
+    let session = &mut session.environment;
     let _place = service.call_place(wait).await?;
     let (reply, feedback) = session.say(&text, &context(id)).await?;
     let reply = match reply {
@@ -337,6 +345,7 @@ async fn verify(
     } = arguments?;
     let session = service.sessions.get(&session)?;
     let session = service.lock_session(&session).await?;
+    let session = &session.environment;
     let _place = service.call_place(wait).await?;
     let verdict = session.verify(answer.as_deref(), &reference).await?;
     Ok(structured(json!({

@@ -15,28 +15,25 @@ use tokio::sync::Mutex;
 use super::protocol::{Action, Code, Fault, Observed, read_action};
 use crate::answer::Refusal;
 use crate::service::Service;
-use crate::sessions::SessionRefusal;
+use crate::sessions::{Progress, Session, SessionRefusal};
 
-/// One client's episode in an environment. Dropping it closes its session.
+/// One client's episode in an environment. Dropping it closes its session, unless the session is kept.
 #[derive(Debug)]
 pub(super) struct Episode {
     pub(super) service: Arc<Service>,
     environment: String,
     open: Option<Open>,
+    /// True after a reset that opened no session.
+    is_refused: bool,
 }
 
 #[derive(Debug)]
 struct Open {
     /// The session's name.
     name: String,
-    session: Arc<Mutex<EnvironmentSession>>,
-    /// The client's name for the episode.
-    episode: Option<String>,
-    /// The reference of the task, with which the environment judges the episode.
-    reference: Value,
-    steps: u32,
-    /// True after the verdict.
-    is_answered: bool,
+    session: Arc<Mutex<Session>>,
+    /// True if other requests use the session by its name.
+    is_kept: bool,
 }
 
 impl Drop for Episode {
@@ -51,27 +48,43 @@ impl Episode {
             service,
             environment,
             open: None,
+            is_refused: false,
         }
     }
 
     fn close(&mut self) {
-        if let Some(open) = self.open.take() {
+        if let Some(open) = self.open.take().filter(|open| !open.is_kept) {
             self.service.sessions.close(&open.name);
         }
     }
 
     /// Begins an episode. An earlier one ends.
-    pub(super) async fn reset(
-        &mut self,
-        mut options: Map<String, Value>,
-    ) -> Result<Observed, Fault> {
+    pub(super) async fn reset(&mut self, options: Map<String, Value>) -> Result<Observed, Fault> {
+        self.close();
+        self.is_refused = true;
+        let open = self.begin(options).await?;
+        let session = open.session.lock().await;
+        let environment = &session.environment;
+        let messages: Vec<Value> = (environment.messages().iter())
+            .map(|message| json!({"role": message.role, "content": plain_text(&message.content)}))
+            .collect();
+        Ok(Observed {
+            observation: json!({"metadata": {"messages": messages}}),
+            reward: None,
+            done: environment.is_terminated(),
+        })
+    }
+
+    /// Opens a session. Without a setup, the environment's own scenarios have one.
+    async fn begin(&mut self, mut options: Map<String, Value>) -> Result<&mut Open, Fault> {
         let invalid = |what: &str| Fault::new(Code::ValidationError, what);
+        let service = &self.service;
         let seed = match options.remove("seed") {
-            None | Some(Value::Null) => None,
-            Some(seed) => Some(
-                seed.as_u64()
-                    .ok_or_else(|| invalid("`seed` must be an integer from 0"))?,
-            ),
+            None | Some(Value::Null) => service.config.seed,
+            Some(seed) => {
+                let seed = seed.as_u64();
+                seed.ok_or_else(|| invalid("`seed` must be an integer from 0"))?
+            }
         };
         let episode = match options.remove("episode_id") {
             None | Some(Value::Null) => None,
@@ -82,69 +95,56 @@ impl Episode {
                 ));
             }
         };
-        let reference = options.remove("reference").unwrap_or(Value::Null);
-        self.close();
-        let open = self.begin(seed, options, episode, reference).await?;
-        let session = open.session.lock().await;
-        let messages: Vec<Value> = (session.messages().iter())
-            .map(|message| json!({"role": message.role, "content": plain_text(&message.content)}))
-            .collect();
-        let done = session.is_terminated();
-        drop(session);
-        Ok(Observed {
-            observation: json!({"metadata": {"messages": messages}}),
-            reward: None,
-            done,
-        })
-    }
-
-    /// Opens a session. Without a setup, the environment's own scenarios have one.
-    async fn begin(
-        &mut self,
-        seed: Option<u64>,
-        setup: Map<String, Value>,
-        episode: Option<String>,
-        reference: Value,
-    ) -> Result<&mut Open, Fault> {
-        let service = &self.service;
+        let progress = Progress {
+            episode,
+            reference: options.remove("reference").unwrap_or_default(),
+            ..Progress::default()
+        };
         let mut wait = service.wait();
         let _place = service.call_place(&mut wait).await?;
-        let seed = seed.unwrap_or(service.config.seed);
-        let setup = if setup.is_empty() {
-            let setup = service
-                .sessions
-                .default_setup(&self.environment, seed)
-                .await;
-            setup?
+        let (sessions, environment) = (&service.sessions, &self.environment);
+        let setup = if options.is_empty() {
+            sessions.default_setup(environment, seed).await?
         } else {
-            Value::Object(setup)
+            Value::Object(options)
         };
-        let opened = service.sessions.open(&self.environment, &setup, seed).await;
-        let (name, session) = opened?;
+        let (name, session) = sessions.open(environment, &setup, seed, progress).await?;
+        self.is_refused = false;
         Ok(self.open.insert(Open {
             name,
             session,
-            episode,
-            reference,
-            steps: 0,
-            is_answered: false,
+            is_kept: false,
         }))
     }
 
     /// The session; it begins here if there was no reset.
     async fn opened(&mut self) -> Result<&mut Open, Fault> {
-        if self.open.is_none() {
-            self.begin(None, Map::new(), None, Value::Null).await?;
+        let gone = |what| Fault::new(Code::SessionError, what);
+        if self.is_refused {
+            return Err(gone("the last reset was refused; reset again"));
         }
-        let gone = || Fault::new(Code::SessionError, "there is no session");
-        self.open.as_mut().ok_or_else(gone)
+        if self.open.is_none() {
+            self.begin(Map::new()).await?;
+        }
+        (self.open.as_mut()).ok_or_else(|| gone("there is no session"))
     }
 
-    /// Gives the session a name that other requests can use, and keeps it open. Returns the name.
-    pub(super) async fn keep(&mut self) -> Result<String, Fault> {
-        self.opened().await?;
-        let open = self.open.take();
-        Ok(open.map(|open| open.name).unwrap_or_default())
+    /// Goes on with a session that was kept.
+    pub(super) fn resume(&mut self, name: &str) -> Result<(), SessionRefusal> {
+        let session = self.service.sessions.get(name)?;
+        self.open = Some(Open {
+            name: name.to_owned(),
+            session,
+            is_kept: true,
+        });
+        Ok(())
+    }
+
+    /// Keeps the session open for other requests.
+    pub(super) fn keep(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.is_kept = true;
+        }
     }
 
     /// The name of the session, if one is open.
@@ -157,23 +157,33 @@ impl Episode {
         Ok(self.opened().await?.name.clone())
     }
 
-    /// The session itself, for calls beside those of [`Episode::step`].
-    pub(super) async fn session(&mut self) -> Result<Arc<Mutex<EnvironmentSession>>, Fault> {
-        Ok(Arc::clone(&self.opened().await?.session))
+    /// Lists the tools on offer, in the form that `tool` gives each.
+    pub(super) async fn tools(
+        &mut self,
+        tool: impl Fn(&ToolDefinition) -> Value,
+    ) -> Result<Vec<Value>, Fault> {
+        let service = Arc::clone(&self.service);
+        let open = self.opened().await?;
+        let session = service.lock_session(&open.session).await?;
+        Ok(session.environment.tools().map(tool).collect())
     }
 
     /// Acts.
     pub(super) async fn step(&mut self, action: Value) -> Result<Observed, Fault> {
         let action = read_action(action)?;
         let service = Arc::clone(&self.service);
-        let open = self.opened().await?;
-        let mut session = service.lock_session(&open.session).await?;
+        let Open { name, session, .. } = self.opened().await?;
+        let mut session = service.lock_session(session).await?;
+        let Session {
+            environment,
+            progress,
+        } = &mut *session;
         if let Action::ListTools {} = action {
-            let tools: Vec<Value> = session.tools().map(tool).collect();
+            let tools: Vec<Value> = environment.tools().map(tool).collect();
             return Ok(Observed {
                 observation: json!({"tools": tools}),
                 reward: None,
-                done: session.is_terminated() || open.is_answered,
+                done: environment.is_terminated() || progress.is_answered,
             });
         }
         let mut wait = service.wait();
@@ -182,24 +192,22 @@ impl Episode {
             Action::CallTool {
                 tool_name,
                 arguments,
-            } if !open.is_answered => {
-                let called =
-                    call(&mut session, &open.name, open.steps, &tool_name, arguments).await;
-                (called.observation, called.reward)
+            } if !progress.is_answered => {
+                call(environment, name, progress.steps, &tool_name, arguments).await
             }
-            Action::Say { text } if !open.is_answered && !session.is_terminated() => {
-                let context = context(&open.name, open.steps);
-                let (reply, feedback) = session.say(&text, &context).await?;
+            Action::Say { text } if !progress.is_answered && !environment.is_terminated() => {
+                let context = context(name, progress.steps);
+                let (reply, feedback) = environment.say(&text, &context).await?;
                 let reply = match reply {
                     Reply::Said(content) => Some(plain_text(&content)),
                     Reply::Silence | Reply::Ended => None,
                 };
                 (json!({"reply": reply}), feedback.step_reward)
             }
-            Action::Answer { answer } if !open.is_answered => {
-                let verdict = session.verify(answer.as_deref(), &open.reference).await;
-                let verdict = verdict?;
-                open.is_answered = true;
+            Action::Answer { answer } if !progress.is_answered => {
+                let verdict = environment.verify(answer.as_deref(), &progress.reference);
+                let verdict = verdict.await?;
+                progress.is_answered = true;
                 let about = json!({"success": verdict.success, "reason": verdict.reason});
                 (json!({"metadata": about}), Some(verdict.score))
             }
@@ -208,59 +216,54 @@ impl Episode {
                 return Err(Fault::new(Code::ExecutionError, what));
             }
         };
-        open.steps += 1;
-        if let Some(why) = session.lost() {
+        progress.steps += 1;
+        if let Some(why) = environment.lost() {
             return Err(Fault::new(Code::SessionError, why));
         }
-        if session.is_terminated() && !open.is_answered && !open.reference.is_null() {
-            let verdict = session.verify(None, &open.reference).await;
+        if environment.is_terminated() && !progress.is_answered && !progress.reference.is_null() {
+            let verdict = environment.verify(None, &progress.reference).await;
             reward = Some(verdict?.score);
-            open.is_answered = true;
+            progress.is_answered = true;
         }
         Ok(Observed {
             observation,
             reward,
-            done: session.is_terminated() || open.is_answered,
+            done: environment.is_terminated() || progress.is_answered,
         })
     }
 
     /// The state.
     pub(super) async fn state(&mut self) -> Result<Value, Fault> {
         let service = Arc::clone(&self.service);
-        let open = self.opened().await?;
-        let session = service.lock_session(&open.session).await?;
+        let Open { name, session, .. } = self.opened().await?;
+        let session = service.lock_session(session).await?;
         let mut wait = service.wait();
         let _place = service.call_place(&mut wait).await?;
-        let state = session.state().await?;
+        let state = session.environment.state().await?;
         let state: Value = rlf_json::from_str(&state).map_err(|error| {
             Fault::new(
                 Code::ExecutionError,
                 format!("the state is no JSON: {error}"),
             )
         })?;
+        let progress = &session.progress;
         Ok(json!({
-            "episode_id": open.episode.as_ref().unwrap_or(&open.name),
-            "step_count": open.steps,
+            "episode_id": progress.episode.as_ref().unwrap_or(name),
+            "step_count": progress.steps,
             "state": state,
         }))
     }
 }
 
-/// A call in OpenEnv's form.
-pub(super) struct Called {
-    /// `tool_name`, `result` and `error`.
-    pub(super) observation: Value,
-    pub(super) reward: Option<f64>,
-}
-
-/// Calls a tool of a session. `number` counts the actions of the session.
-pub(super) async fn call(
+/// Calls a tool of a session. Returns the observation in OpenEnv's form, and the reward. `number` counts the actions of
+/// the session.
+async fn call(
     session: &mut EnvironmentSession,
     name: &str,
     number: u32,
     tool: &str,
     arguments: Map<String, Value>,
-) -> Called {
+) -> (Value, Option<f64>) {
     let is_known = session.tools().any(|known| known.name == tool);
     let call = ToolCall {
         call_id: format!("{name}/{number}/0"),
@@ -285,10 +288,7 @@ pub(super) async fn call(
         }),
         None => json!({"tool_name": tool, "result": result(&outcome), "error": null}),
     };
-    Called {
-        observation,
-        reward,
-    }
+    (observation, reward)
 }
 
 /// The text of a call's outcome.

@@ -1,14 +1,11 @@
 //! The tools of a session over JSON-RPC: `tools/list` and `tools/call`, and the sessions of clients over HTTP.
 
-use std::sync::Arc;
-
-use rlf_environments::session::EnvironmentSession;
+use rlf_dialogue::tool::ToolDefinition;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::Mutex;
 
-use super::episode::{Episode, call};
-use super::protocol::{Code, Fault};
+use super::episode::Episode;
+use super::protocol::{Code, Fault, Observed};
 use crate::answer::Refusal;
 
 const PARSE_ERROR: i32 = -32_700;
@@ -29,12 +26,17 @@ struct Request {
 struct Failed {
     code: i32,
     message: String,
+    data: Value,
 }
 
 impl Failed {
     fn new(code: i32, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { code, message }
+        Self {
+            code,
+            message,
+            data: Value::Null,
+        }
     }
 }
 
@@ -113,8 +115,13 @@ fn invalid(id: Option<&Value>, error: &serde_json::Error) -> Value {
     failure(id.unwrap_or(&Value::Null), failed)
 }
 
-fn failure(id: &Value, Failed { code, message }: Failed) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message, "data": null}})
+fn failure(id: &Value, failed: Failed) -> Value {
+    let Failed {
+        code,
+        message,
+        data,
+    } = failed;
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message, "data": data}})
 }
 
 async fn result(
@@ -123,13 +130,24 @@ async fn result(
     is_session: bool,
 ) -> Result<Value, Failed> {
     let named = params.get("session_id").and_then(Value::as_str);
+    // A WebSocket is a session itself, and has no other.
+    if let Some(name) = named
+        && !is_session
+        && method.starts_with("tools/")
+    {
+        episode.resume(name).map_err(|_| unknown_session())?;
+    }
     match method.as_str() {
-        "openenv/session/create" if is_session => Ok(json!({"session_id": episode.name().await?})),
         "openenv/session/create" => {
-            if let Some(Value::Object(setup)) = params.get("setup") {
-                episode.reset(setup.clone()).await?;
+            let options = reset_options(params)?;
+            if !options.is_empty() {
+                episode.reset(options).await?;
             }
-            Ok(json!({"session_id": episode.keep().await?}))
+            let name = episode.name().await?;
+            if !is_session {
+                episode.keep();
+            }
+            Ok(json!({ "session_id": name }))
         }
         "openenv/session/close" => {
             let missing = "Invalid params - 'session_id' is required";
@@ -144,46 +162,35 @@ async fn result(
             Ok(json!({"session_id": name, "closed": true}))
         }
         "tools/list" => {
-            let session = session(episode, named, is_session).await?;
-            let session = episode.service.lock_session(&session).await?;
-            let tools: Vec<Value> = session
-                .tools()
-                .map(|tool| json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}))
-                .collect();
-            Ok(json!({ "tools": tools }))
+            let tool = |tool: &ToolDefinition| json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema});
+            Ok(json!({"tools": episode.tools(tool).await?}))
         }
         "tools/call" => {
             let missing = "Invalid params: `name` must be the name of a tool";
             let tool = params.get("name").and_then(Value::as_str);
             let tool = tool.ok_or_else(|| Failed::new(INVALID_PARAMS, missing))?;
-            let arguments = match params.get("arguments") {
-                None => Map::new(),
-                Some(Value::Object(arguments)) => arguments.clone(),
-                Some(_) => {
-                    let what = "Invalid params: `arguments` must be an object";
-                    return Err(Failed::new(INVALID_PARAMS, what));
-                }
-            };
-            let mut called = if let Some(name) = named.filter(|_| !is_session) {
-                let service = &episode.service;
-                let session = service.sessions.get(name).map_err(|_| unknown_session())?;
-                let mut session = service.lock_session(&session).await?;
-                let mut wait = service.wait();
-                let _place = service.call_place(&mut wait).await?;
-                call(&mut session, name, 0, tool, arguments)
-                    .await
-                    .observation
-            } else {
-                let action =
-                    json!({"type": "call_tool", "tool_name": tool, "arguments": arguments});
-                episode.step(action).await?.observation
-            };
-            match called.get("error") {
+            let arguments = object(&params, "arguments")?;
+            let action = json!({"type": "call_tool", "tool_name": tool, "arguments": arguments});
+            let Observed {
+                mut observation,
+                reward,
+                done,
+            } = episode.step(action).await?;
+            let meta = json!({"rlf-host/reward": reward, "rlf-host/done": done});
+            match observation.get("error") {
                 Some(Value::Object(error)) => {
                     let message = error.get("message").and_then(Value::as_str);
-                    Err(Failed::new(INTERNAL_ERROR, message.unwrap_or_default()))
+                    let message = message.unwrap_or_default();
+                    Err(Failed {
+                        data: json!({ "_meta": meta }),
+                        ..Failed::new(INTERNAL_ERROR, message)
+                    })
                 }
-                _ => Ok(called["result"].take()),
+                _ => {
+                    let mut result = observation["result"].take();
+                    result["_meta"] = meta;
+                    Ok(result)
+                }
             }
         }
         _ => Err(Failed::new(
@@ -193,17 +200,26 @@ async fn result(
     }
 }
 
-/// The session of a request.
-async fn session(
-    episode: &mut Episode,
-    named: Option<&str>,
-    is_session: bool,
-) -> Result<Arc<Mutex<EnvironmentSession>>, Failed> {
-    match named {
-        Some(name) if !is_session => {
-            (episode.service.sessions.get(name)).map_err(|_| unknown_session())
+/// The options of a reset: the task's setup, and the reset's own keys in it or beside it.
+fn reset_options(mut params: Map<String, Value>) -> Result<Map<String, Value>, Failed> {
+    let mut options = object(&params, "setup")?;
+    for key in ["seed", "episode_id", "reference"] {
+        if let Some(value) = params.remove(key) {
+            options.insert(key.to_owned(), value);
         }
-        _ => Ok(episode.session().await?),
+    }
+    Ok(options)
+}
+
+/// A parameter that is an object; empty if it is missing.
+fn object(params: &Map<String, Value>, key: &str) -> Result<Map<String, Value>, Failed> {
+    match params.get(key) {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(object)) => Ok(object.clone()),
+        Some(_) => {
+            let what = format!("Invalid params: `{key}` must be an object");
+            Err(Failed::new(INVALID_PARAMS, what))
+        }
     }
 }
 
