@@ -71,6 +71,21 @@ fn arrange(
     place(&project.root().join("configs"), &share.join("configs"))
 }
 
+/// Checks that a library asks for no library of Python: it takes the interpreter's symbols from the process that loads it.
+fn check_symbols(library: &Path) -> Result<()> {
+    let bytes =
+        fs::read(library).with_context(|| format!("{} cannot be read", library.display()))?;
+    let named = b"libpython";
+    if bytes.windows(named.len()).any(|bytes| bytes == named) {
+        bail!(
+            "{} is linked with a library of Python, which most machines do not have; pyo3's feature `extension-module` \
+             keeps it out",
+            library.display()
+        );
+    }
+    Ok(())
+}
+
 /// Makes the wheel of a target in the folder `results`.
 pub(super) fn wheel(
     project: &Project,
@@ -79,6 +94,7 @@ pub(super) fn wheel(
     files: &Files,
     results: &Path,
 ) -> Result<()> {
+    check_symbols(&files.library)?;
     let folder = project.root().join("target/wheel").join(target.triple());
     arrange(project, files, &folder, |from, to| {
         if from.is_dir() {
