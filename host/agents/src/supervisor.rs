@@ -20,12 +20,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process_group, wait, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, wait, waitid,
 };
 #[cfg(target_os = "linux")]
 use rustix::{
     io::Errno,
-    process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal},
+    process::{PidfdFlags, getpid, kill_process, pidfd_open, pidfd_send_signal},
 };
 use serde::{Deserialize, Serialize};
 

@@ -255,7 +255,7 @@ impl Build {
         };
         let sandbox = Sandbox::new(&SandboxConfig {
             cache: Some(cache.to_owned()),
-            preparer: Some(prepare_process::THIS_PROGRAM.into()),
+            preparer: Some(prepare_process::this_program()),
             instances: Some(8),
             programs: Some(programs),
             // Nearly all of this memory is shared.

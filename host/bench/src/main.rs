@@ -63,7 +63,7 @@ fn main() -> anyhow::Result<ExitCode> {
 /// The sandbox with the same settings as in `rlf-host`.
 fn user_sandbox() -> Result<Sandbox, SandboxError> {
     let sources = PluginSources {
-        preparer: Some(prepare_process::THIS_PROGRAM.into()),
+        preparer: Some(prepare_process::this_program()),
         ..PluginSources::new("target/plugins")
     };
     sources.sandbox(&SandboxConfig::default())

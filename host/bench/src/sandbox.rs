@@ -75,7 +75,7 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     };
     let config = SandboxConfig {
         cache: Some(folder.path().join("cache")),
-        preparer: Some(prepare_process::THIS_PROGRAM.into()),
+        preparer: Some(prepare_process::this_program()),
         ..SandboxConfig::default()
     };
     let sandbox = Sandbox::new(&config)?;

@@ -12,7 +12,7 @@ use crate::progress::Progress;
 /// starts: see `Command::Prepare`. It also starts the supervisors of agents: see `Command::Supervise`.
 pub(crate) fn sources(added: &[PathBuf]) -> PluginSources {
     PluginSources {
-        preparer: Some(prepare_process::THIS_PROGRAM.into()),
+        preparer: Some(prepare_process::this_program()),
         ..PluginSources::with_shipped(added)
     }
 }

@@ -181,14 +181,16 @@ async fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     Some((stream, local))
 }
 
-/// Lets the system drop a connection whose client does not receive its answer. Also turns off the delay before sending.
+/// Turns off the delay before sending. On Linux, also lets the system drop a connection whose client does not receive its
+/// answer.
 fn keep_from_hanging(stream: &TcpStream, client: Duration) {
-    let milliseconds = u32::try_from(client.as_millis()).unwrap_or(u32::MAX);
     let outcome = stream.set_nodelay(true).and_then(|()| {
-        Ok(rustix::net::sockopt::set_tcp_user_timeout(
-            stream,
-            milliseconds,
-        )?)
+        let milliseconds = u32::try_from(client.as_millis()).unwrap_or(u32::MAX);
+        #[cfg(target_os = "linux")]
+        rustix::net::sockopt::set_tcp_user_timeout(stream, milliseconds)?;
+        #[cfg(not(target_os = "linux"))]
+        let _ = milliseconds;
+        Ok(())
     });
     if let Err(error) = outcome {
         tracing::debug!(%error, "a connection takes no options");

@@ -93,7 +93,7 @@ impl MeasuredEnvironment {
     pub(super) fn environments(&self, places: u32) -> anyhow::Result<Environments> {
         let config = SandboxConfig {
             cache: Some(self.cache.clone()),
-            preparer: Some(prepare_process::THIS_PROGRAM.into()),
+            preparer: Some(prepare_process::this_program()),
             instances: Some(8),
             programs: Some(8),
             sessions: Some(places),

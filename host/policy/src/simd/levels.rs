@@ -1,6 +1,6 @@
 //! The three instruction sets.
 
-use super::{Kernel, LANES, Lanes};
+use super::{LANES, Lanes};
 
 /// Plain Rust. `mul_add` calls the C library if the target has no fused instruction.
 #[derive(Clone, Copy)]
@@ -89,7 +89,8 @@ mod x86 {
         _mm512_set1_epi32, _mm512_set1_ps, _mm512_slli_epi32, _mm512_storeu_ps, _mm512_sub_ps,
     };
 
-    use super::{EXPONENT_BIAS, Kernel, LANES, Lanes};
+    use super::super::Kernel;
+    use super::{EXPONENT_BIAS, LANES, Lanes};
 
     /// AVX2, with two halves of eight lanes. A value is made only in [`run_avx2`].
     #[derive(Clone, Copy)]

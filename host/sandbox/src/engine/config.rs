@@ -65,7 +65,7 @@ pub struct SandboxConfig {
     pub prepare_memory_bytes: u64,
     /// The program that prepares components in a child process, started with
     /// [`prepare_process::ARGUMENT`](crate::prepare_process::ARGUMENT). It must come from the same build as this one. A
-    /// program that handles that argument itself sets [`prepare_process::THIS_PROGRAM`](crate::prepare_process::THIS_PROGRAM).
+    /// program that handles that argument itself sets [`this_program`](crate::prepare_process::this_program).
     /// Not a key of a configuration. Default: none, so that components are prepared in this process, without limits.
     #[serde(skip)]
     pub preparer: Option<PathBuf>,

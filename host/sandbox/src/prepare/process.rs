@@ -38,8 +38,22 @@ use crate::wasi::data::DataSet;
 /// Command-line argument that starts a program as the child: see [`prepare_from_stdin`].
 pub const ARGUMENT: &str = "prepare";
 
-/// Path of the running program, valid also if its file was replaced.
-pub const THIS_PROGRAM: &str = "/proc/self/exe";
+/// Path of the running program. On Linux it is valid also if the program's file was replaced.
+#[must_use]
+pub fn this_program() -> PathBuf {
+    if cfg!(target_os = "linux") {
+        return PathBuf::from("/proc/self/exe");
+    }
+    // Without a path, the error is that of a program that cannot be started.
+    std::env::current_exe().unwrap_or_default()
+}
+
+/// Folder with an entry for each open descriptor of this process.
+const DESCRIPTORS: &str = if cfg!(target_os = "linux") {
+    "/proc/self/fd"
+} else {
+    "/dev/fd"
+};
 
 /// Maximum number of bytes read from a child.
 const MAX_COMPILED_BYTES: u64 = 2 << 30;
@@ -319,10 +333,11 @@ fn ended_badly(status: ExitStatus, said: &[u8], allowed: Duration, memory: u64) 
 }
 
 /// Separates the child from its parent, except for the three pipes: closes inherited descriptors, and ends the child
-/// with the parent.
+/// with the parent. Only Linux ends it at once; elsewhere its limit of CPU time does.
 fn stand_alone() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    let numbers: Vec<i32> = fs::read_dir("/proc/self/fd")?
+    let numbers: Vec<i32> = fs::read_dir(DESCRIPTORS)?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect();
     for number in numbers.into_iter().filter(|number| *number > 2) {
