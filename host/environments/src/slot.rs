@@ -1,5 +1,7 @@
 //! One session, with or without an instance. It keeps the session's origin, its last snapshot and the calls since then.
-//! They restore the session after an eviction, or after a call that broke its instance.
+//! They restore the session after an eviction, or after a call that broke its instance. Whoever asks takes the instance
+//! out of the slot, and puts it back after the answer. So a request that is given up midway ends the instance, and the
+//! session is what it was before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -47,9 +49,24 @@ pub(crate) struct Slot {
     held: AtomicUsize,
 }
 
+/// A session's instance.
+#[derive(Debug)]
+struct Instance {
+    live: LiveSession,
+    held: Reservation,
+}
+
+/// An instance that is asked something.
+struct Running {
+    instance: Instance,
+    /// The memory that it may need meanwhile.
+    _room: OwnedSemaphorePermit,
+}
+
 #[derive(Debug, Default)]
 struct Inner {
-    live: Option<(LiveSession, Reservation)>,
+    /// The instance, while nobody asks it anything.
+    instance: Option<Instance>,
     snapshot: Option<Vec<u8>>,
     /// The actions since the snapshot, or since the opening.
     log: Vec<Action>,
@@ -90,7 +107,7 @@ impl Slot {
         let pool = Arc::clone(&slot.pool);
         let _idle = pool.note_idle_at_the_end();
         let mut inner = slot.inner.lock().await;
-        let started = slot.begin(&mut inner, None).await?;
+        let (instance, started) = slot.begin(None).await?;
         readable(&started.state).map_err(SessionError::Refused)?;
         let state = state_hash(&started.state);
         inner.state.clone_from(&state);
@@ -98,7 +115,7 @@ impl Slot {
             messages: Vec::new(),
             tools: Vec::new(),
         });
-        slot.rest(&mut inner);
+        slot.rest(&mut inner, instance);
         drop(inner);
         Ok(Opened { slot, start, state })
     }
@@ -106,9 +123,8 @@ impl Slot {
     /// Creates an instance for the session.
     async fn begin(
         &self,
-        inner: &mut Inner,
         snapshot: Option<Vec<u8>>,
-    ) -> Result<SessionStart, SessionError> {
+    ) -> Result<(Instance, SessionStart), SessionError> {
         let time = Time::for_plugin(&self.plugin);
         let mut held = self.pool.hold(time.wall).await?;
         let more = self.limit().saturating_sub(held.bytes());
@@ -123,8 +139,7 @@ impl Slot {
         };
         let (live, started) = LiveSession::begin(&self.plugin, origin, &self.label).await?;
         held.baseline = live.memory();
-        inner.live = Some((live, held));
-        Ok(started)
+        Ok((Instance { live, held }, started))
     }
 
     /// Maximum memory that the session may use, in bytes.
@@ -145,20 +160,14 @@ impl Slot {
     ) -> Result<(Result<environment::Step, types::Error>, String), SessionError> {
         let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
-        let _room = self.running(&mut inner).await?;
+        let mut running = self.running(&mut inner).await?;
         let time = Time::for_plugin(&self.plugin);
-        let live = instance(&mut inner)?;
-        let StepResult { step, state } = match perform(live, &act, time).await {
+        let StepResult { step, state } = match perform(&mut running.instance.live, &act, time).await
+        {
             Ok(stepped) => stepped,
-            Err(SessionError::Refused(error)) => {
-                self.drop_instance(&mut inner);
-                return Ok((Err(error), inner.state.clone()));
-            }
-            Err(stopped) => {
-                // The memory of a stopped instance cannot be used any more.
-                self.drop_instance(&mut inner);
-                return Err(stopped);
-            }
+            // The memory of an instance that was stopped cannot be used any more.
+            Err(SessionError::Refused(error)) => return Ok((Err(error), inner.state.clone())),
+            Err(stopped) => return Err(stopped),
         };
         let step = readable(&state).and(step);
         let state = state_hash(&state);
@@ -166,24 +175,22 @@ impl Slot {
         if took_effect {
             inner.log.push(act);
             inner.state.clone_from(&state);
-        } else if state != inner.state {
-            // A failed call must have no effect, whatever it did before it failed.
-            self.drop_instance(&mut inner);
         }
-        let state = inner.state.clone();
-        self.rest(&mut inner);
-        Ok((step, state))
+        // A failed call must have no effect, whatever it did before it failed.
+        if state == inner.state {
+            self.rest(&mut inner, running.instance);
+        }
+        Ok((step, inner.state.clone()))
     }
 
     /// The state as canonical JSON.
     pub(crate) async fn state(self: &Arc<Self>) -> Result<String, SessionError> {
         let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
-        let _room = self.running(&mut inner).await?;
-        let state = instance(&mut inner)?
-            .state(Time::for_plugin(&self.plugin))
-            .await;
-        self.after(&mut inner, state)
+        let mut running = self.running(&mut inner).await?;
+        let time = Time::for_plugin(&self.plugin);
+        let state = running.instance.live.state(time).await;
+        self.after(&mut inner, running, state)
     }
 
     /// The environment's verdict.
@@ -194,20 +201,21 @@ impl Slot {
     ) -> Result<types::Verdict, SessionError> {
         let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
-        let _room = self.running(&mut inner).await?;
+        let mut running = self.running(&mut inner).await?;
         let time = Time::for_plugin(&self.plugin);
-        let verdict = instance(&mut inner)?.verify(answer, reference, time).await;
-        self.after(&mut inner, verdict)
+        let verdict = (running.instance.live).verify(answer, reference, time);
+        let verdict = verdict.await;
+        self.after(&mut inner, running, verdict)
     }
 
     /// A complete and self-contained snapshot.
     pub(crate) async fn snapshot(self: &Arc<Self>) -> Result<Vec<u8>, SessionError> {
         let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
-        let _room = self.running(&mut inner).await?;
+        let mut running = self.running(&mut inner).await?;
         let time = Time::for_plugin(&self.plugin);
-        let snapshot = instance(&mut inner)?.snapshot(time).await;
-        self.after(&mut inner, snapshot)
+        let snapshot = running.instance.live.snapshot(time).await;
+        self.after(&mut inner, running, snapshot)
     }
 
     /// Resets the session to an earlier snapshot. Returns the hash of that snapshot's state.
@@ -219,14 +227,14 @@ impl Slot {
         let mut inner = self.inner.lock().await;
         // Its place is freed first, because it may be the only one. If the snapshot cannot be restored, the session is
         // revived as it was.
-        inner.live = None;
+        inner.instance = None;
         self.set_waiting(None);
-        let started = self.begin(&mut inner, Some(snapshot.clone())).await?;
+        let (instance, started) = self.begin(Some(snapshot.clone())).await?;
         inner.snapshot = Some(snapshot);
         inner.log.clear();
         let state = state_hash(&started.state);
         inner.state.clone_from(&state);
-        self.rest(&mut inner);
+        self.rest(&mut inner, instance);
         Ok(state)
     }
 
@@ -244,47 +252,53 @@ impl Slot {
         if waited < least || waited.is_none() {
             return false;
         }
-        let Some((mut live, held)) = inner.live.take() else {
+        let Some(mut instance) = inner.instance.take() else {
             return false;
         };
         self.set_waiting(None);
         if !inner.log.is_empty() {
             // Without a new snapshot, the session is replayed from its last one or from its origin.
-            if let Ok(snapshot) = live.snapshot(Time::for_plugin(&self.plugin)).await {
+            let time = Time::for_plugin(&self.plugin);
+            if let Ok(snapshot) = instance.live.snapshot(time).await {
                 inner.snapshot = Some(snapshot);
                 inner.log.clear();
             }
         }
-        drop(live);
-        drop(held);
+        drop(instance);
         self.pool.evicted.fetch_add(1, Relaxed);
         self.pool.note_idle();
         true
     }
 
-    /// Gives the session an instance if it has none, and reserves the memory that it may need while it runs.
-    async fn running(
-        self: &Arc<Self>,
-        inner: &mut Inner,
-    ) -> Result<OwnedSemaphorePermit, SessionError> {
-        self.revive(inner).await?;
-        let held = inner.live.as_ref().map_or(0, |(_, held)| held.bytes());
-        let more = self.limit().saturating_sub(held);
+    /// Takes the session's instance, or gives it one, and reserves the memory that it may need while it runs. The session
+    /// counts as broken until the instance [rests](Self::rest) again.
+    async fn running(self: &Arc<Self>, inner: &mut Inner) -> Result<Running, SessionError> {
+        self.set_waiting(None);
+        let instance = match inner.instance.take() {
+            Some(instance) => instance,
+            None => self.revive(inner).await?,
+        };
+        let more = self.limit().saturating_sub(instance.held.bytes());
         let wall = Time::for_plugin(&self.plugin).wall;
-        self.pool.room(more, wall).await.map_err(|stopped| {
-            self.rest(inner);
-            SessionError::Stopped(stopped)
-        })
+        match self.pool.room(more, wall).await {
+            Ok(room) => {
+                inner.broke = true;
+                Ok(Running {
+                    instance,
+                    _room: room,
+                })
+            }
+            Err(stopped) => {
+                self.rest(inner, instance);
+                Err(SessionError::Stopped(stopped))
+            }
+        }
     }
 
-    /// Gives the session an instance in its last state, if it has none.
-    async fn revive(&self, inner: &mut Inner) -> Result<(), SessionError> {
-        self.set_waiting(None);
-        if inner.live.is_some() {
-            return Ok(());
-        }
-        let began = match self.begin(inner, inner.snapshot.clone()).await {
-            Ok(started) => started,
+    /// Makes an instance in the session's last state.
+    async fn revive(&self, inner: &Inner) -> Result<Instance, SessionError> {
+        let (mut instance, began) = match self.begin(inner.snapshot.clone()).await {
+            Ok(begun) => begun,
             Err(SessionError::Refused(error)) => {
                 let what = format!("it cannot come back: {}", error_text(&error));
                 return Err(SessionError::Lost(what));
@@ -293,64 +307,49 @@ impl Slot {
         };
         let time = Time::for_plugin(&self.plugin);
         let mut state = began.state;
-        let log = std::mem::take(&mut inner.log);
-        let mut played = Ok(());
-        if let Some((live, _)) = &mut inner.live {
-            for act in &log {
-                match perform(live, act, time).await {
-                    Ok(stepped) => state = stepped.state,
-                    Err(error) => played = Err(error.to_string()),
-                }
-                if played.is_err() {
-                    break;
-                }
-            }
-        }
-        inner.log = log;
-        if let Err(why) = played {
-            self.drop_instance(inner);
-            let what = format!("a call that had worked failed when it was played again: {why}");
-            return Err(SessionError::Lost(what));
+        for act in &inner.log {
+            let played = perform(&mut instance.live, act, time).await;
+            let played = played.map_err(|why| {
+                let what = format!("a call that had worked failed when it was played again: {why}");
+                SessionError::Lost(what)
+            });
+            state = played?.state;
         }
         if state_hash(&state) != inner.state {
-            self.drop_instance(inner);
             return Err(SessionError::Lost(
                 "it came back in another state than it had; the environment's snapshots, or its calls, are not \
                  deterministic (`rlf-host env check` says which)"
                     .into(),
             ));
         }
-        let counter = if std::mem::take(&mut inner.broke) {
+        let counter = if inner.broke {
             &self.pool.recovered
         } else {
             &self.pool.revived
         };
         counter.fetch_add(1, Relaxed);
-        Ok(())
+        Ok(instance)
     }
 
-    fn after<T>(self: &Arc<Self>, inner: &mut Inner, asked: Answer<T>) -> Result<T, SessionError> {
-        match &asked {
-            Ok(_) | Err(SessionError::Refused(_)) => self.rest(inner),
-            Err(_) => self.drop_instance(inner),
+    fn after<T>(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        running: Running,
+        asked: Answer<T>,
+    ) -> Result<T, SessionError> {
+        if let Ok(_) | Err(SessionError::Refused(_)) = &asked {
+            self.rest(inner, running.instance);
         }
         asked
     }
 
-    fn drop_instance(&self, inner: &mut Inner) {
-        inner.live = None;
-        inner.broke = true;
-        self.set_waiting(None);
-        self.pool.note_idle();
-    }
-
-    /// Marks the session as waiting, and starts the task that evicts it after a long wait.
-    fn rest(self: &Arc<Self>, inner: &mut Inner) {
-        let Some((live, held)) = &mut inner.live else {
-            return;
-        };
+    /// Puts the instance back. Marks the session as waiting, and starts the task that evicts it after a long wait.
+    fn rest(self: &Arc<Self>, inner: &mut Inner, mut instance: Instance) {
+        let Instance { live, held } = &mut instance;
         self.pool.settle(held, live.memory());
         self.held.store(SessionPool::units(held.bytes()), Relaxed);
+        inner.instance = Some(instance);
+        inner.broke = false;
         self.set_waiting(Some(Instant::now()));
         if !std::mem::replace(&mut inner.watched, true) {
             let (slot, idle) = (Arc::downgrade(self), self.pool.idle());
@@ -403,11 +402,6 @@ fn readable(state: &str) -> Result<(), types::Error> {
             "its state is no JSON that can be read: {error}"
         ))),
     }
-}
-
-fn instance(inner: &mut Inner) -> Result<&mut LiveSession, SessionError> {
-    let live = inner.live.as_mut().map(|(live, _)| live);
-    live.ok_or_else(|| SessionError::Lost("it has no instance".into()))
 }
 
 async fn perform(live: &mut LiveSession, act: &Action, time: Time) -> Answer<StepResult> {

@@ -1,9 +1,11 @@
 //! A call that is stopped has no effect: the session continues as if the call had not been made.
 
+use std::time::Duration;
+
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
 
-use crate::test_host::{add, call, count, host, observed, state};
+use crate::test_host::{TestHost, add, call, count, host, observed, state};
 
 #[tokio::test]
 async fn a_call_that_traps_after_it_changed_something_has_changed_nothing() {
@@ -96,4 +98,35 @@ async fn a_verdict_that_breaks_leaves_a_session_that_can_go_on() {
     call(&mut session, "add", add(2)).await;
     assert!(session.verify(None, &json!({"count": 2})).await.is_err());
     assert_eq!(count(&session).await, 2);
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_midway_has_no_effect_and_costs_the_next_one_nothing() {
+    let host = host();
+    let mut session = host.open(json!({})).await;
+    call(&mut session, "add", add(3)).await;
+    let spins = call(&mut session, "spin", json!({}));
+    let waited = tokio::time::timeout(Duration::from_millis(50), spins).await;
+    assert!(waited.is_err(), "it does not end by itself");
+    let next = call(&mut session, "add", add(1)).await;
+    assert_eq!((next.ended, observed(&next)), (Ended::Ok, "4".to_owned()));
+    drop(session);
+    let is_empty = |host: &TestHost| host.sandbox.in_use() == rlf_sandbox::InUse::default();
+    host.wait_until(is_empty).await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_given_up_as_it_comes_back_still_has_all_its_calls() {
+    let host = host();
+    let mut session = host.open(json!({"snapshot": "error"})).await;
+    for _ in 0..300 {
+        call(&mut session, "add", add(1)).await;
+    }
+    for wait in [0, 1, 2, 4, 8] {
+        session.evict().await;
+        let asked = tokio::time::timeout(Duration::from_millis(wait), count(&session));
+        // Some of the sessions are given up while the calls are played again.
+        _ = asked.await;
+    }
+    assert_eq!(count(&session).await, 300);
 }
