@@ -32,6 +32,8 @@ use crate::web::{self, Web};
 /// Wait before a connection is made again; it doubles with each connection that did not answer a call.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const MAX_WAIT: Duration = Duration::from_secs(30);
+/// Time to list the tools again after a call was refused.
+const LIST_AGAIN: Duration = Duration::from_secs(2);
 /// Number of calls in a row without an answer in time, after which the connection counts as broken.
 const SILENT_CALLS: u32 = 3;
 /// Maximum number of answers that a list of tools is spread over.
@@ -240,7 +242,7 @@ impl Connection {
             return late("the server did not answer in time");
         };
         match answer {
-            Err(ServiceError::TransportSend(error)) if web::is_refusal(&*error.error) => {
+            Err(ServiceError::TransportSend(error)) if web::is_of_one_request(&*error.error) => {
                 unavailable(format!(
                     "the server gave no answer: {}",
                     reason(&*error.error)
@@ -261,13 +263,14 @@ impl Connection {
                 live.silent.store(0, Ordering::Relaxed);
                 self.attempts.store(0, Ordering::Relaxed);
                 if is_refused(&answer) {
-                    // Either the arguments are wrong, or the tool is not there any more.
-                    live.is_changed.store(true, Ordering::Relaxed);
-                    match timeout_at(deadline, self.live()).await {
-                        Ok(Ok(live)) if live.gone().contains(&tool) => return gone(&tool),
-                        Ok(Ok(_)) => {}
-                        Ok(Err(reason)) => return unavailable(reason),
-                        Err(_) => return late("the server did not list its tools in time"),
+                    // Either the arguments are wrong, or the tool is not there any more. A list that does not come soon
+                    // says neither.
+                    let soon = deadline.min(Instant::now() + LIST_AGAIN);
+                    if let Ok(Ok(listing)) = timeout_at(soon, list(live.service.peer())).await {
+                        self.compare(&live, &listing.tools);
+                    }
+                    if live.gone().contains(&tool) {
+                        return gone(&tool);
                     }
                 }
                 end(answer, output_schema, self.config.result_bytes)

@@ -13,13 +13,14 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use http::{HeaderName, HeaderValue};
 use rlf_http::{FetchError, HttpClient, Request, Response, Value};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcRequest, ServerJsonRpcMessage,
+};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
     StreamableHttpPostResponse,
 };
-use serde::de::IgnoredAny;
 use sse_stream::{Sse, SseStream};
 use url::Url;
 
@@ -36,7 +37,31 @@ pub(crate) struct Web {
     max_concurrency: usize,
 }
 
-type Failure = StreamableHttpError<FetchError>;
+type Failure = StreamableHttpError<WebError>;
+
+/// The reason why a request has no answer of the protocol.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WebError {
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// The server answered otherwise.
+    #[error("HTTP status {status}: {said}")]
+    Unanswered { status: u16, said: String },
+}
+
+impl WebError {
+    /// True if only this request failed: the server is busy, or its answer is wrong. Otherwise the server may have
+    /// forgotten the session.
+    fn is_of_one_request(&self) -> bool {
+        matches!(
+            self,
+            Self::Unanswered {
+                status: 200..=299 | 408 | 429 | 502..=504,
+                ..
+            }
+        )
+    }
+}
 
 impl Web {
     /// Reads the secrets of a configuration. Nothing is sent. The error has the key that is wrong.
@@ -111,12 +136,12 @@ impl Web {
             .call(Instant::now() + self.timeout + Duration::from_secs(1));
         call.fetch(request)
             .await
-            .map_err(StreamableHttpError::Client)
+            .map_err(|error| StreamableHttpError::Client(error.into()))
     }
 }
 
 impl StreamableHttpClient for Web {
-    type Error = FetchError;
+    type Error = WebError;
 
     async fn post_message(
         &self,
@@ -138,32 +163,47 @@ impl StreamableHttpClient for Web {
                 .next()
                 .is_some_and(|given| given.trim().eq_ignore_ascii_case(kind))
         };
-        let awaits_nothing = !matches!(message, ClientJsonRpcMessage::Request(_));
+        let ClientJsonRpcMessage::Request(request) = &message else {
+            return match response.status {
+                200..=299 => Ok(StreamableHttpPostResponse::Accepted),
+                404 if session_id.is_some() => Err(StreamableHttpError::SessionExpired),
+                status => Err(unanswered(status, &response)),
+            };
+        };
+        let id = serde_json::to_value(&request.id)?;
         match response.status {
-            202 | 204 => Ok(StreamableHttpPostResponse::Accepted),
-            200..=299 if awaits_nothing => Ok(StreamableHttpPostResponse::Accepted),
+            202 | 204 => Err(unanswered(response.status, &response)),
             200..=299 if is("text/event-stream") => {
                 let bytes =
                     stream::iter([Ok::<_, std::io::Error>(bytes::Bytes::from(response.body))]);
                 let events: Vec<_> = SseStream::from_bytes_stream(bytes).collect().await;
-                // The protocol's library skips a message that is not JSON, and its call would wait until its deadline.
+                // The protocol's library skips a message that is not JSON, and waits for an answer that does not come until
+                // the call's deadline.
+                let mut is_answered = false;
                 for event in events.iter().flatten().filter(|event| is_message(event)) {
                     let data = event.data.as_deref().unwrap_or_default();
-                    serde_json::from_str::<IgnoredAny>(data)?;
+                    is_answered |= answers(&serde_json::from_str(data)?, &id);
+                }
+                if !is_answered {
+                    return Err(StreamableHttpError::UnexpectedEndOfStream);
                 }
                 let events = stream::iter(events).boxed();
                 Ok(StreamableHttpPostResponse::Sse(events, session))
             }
-            200..=299 if is("application/json") => Ok(StreamableHttpPostResponse::Json(
-                serde_json::from_slice(&response.body)?,
-                session,
-            )),
+            200..=299 if is("application/json") => {
+                let answer: serde_json::Value = serde_json::from_slice(&response.body)?;
+                if !answers(&answer, &id) {
+                    return Err(unanswered(response.status, &response));
+                }
+                let answer = serde_json::from_value(answer)?;
+                Ok(StreamableHttpPostResponse::Json(answer, session))
+            }
             200..=299 => Err(StreamableHttpError::UnexpectedContentType(field(
                 &response,
                 "content-type",
             ))),
             404 if session_id.is_some() => Err(StreamableHttpError::SessionExpired),
-            status => refused(&message, status, &response, session),
+            _ => refused(request, &id, &response, session),
         }
     }
 
@@ -191,13 +231,22 @@ impl StreamableHttpClient for Web {
     }
 }
 
-/// True if a request failed by itself: the server answered it, with what is no answer of the protocol.
-pub(crate) fn is_refusal(error: &(dyn Error + 'static)) -> bool {
-    use StreamableHttpError as E;
-    matches!(
-        error.downcast_ref::<Failure>(),
-        Some(E::UnexpectedServerResponse(_) | E::UnexpectedContentType(_) | E::Deserialize(_))
-    )
+/// True if a message answers the request with this id.
+fn answers(message: &serde_json::Value, id: &serde_json::Value) -> bool {
+    message.get("id") == Some(id) && message.get("method").is_none()
+}
+
+/// True if a request failed by itself, and others of its connection may be answered.
+pub(crate) fn is_of_one_request(error: &(dyn Error + 'static)) -> bool {
+    match error.downcast_ref::<Failure>() {
+        Some(StreamableHttpError::Client(error)) => error.is_of_one_request(),
+        Some(
+            StreamableHttpError::UnexpectedContentType(_)
+            | StreamableHttpError::Deserialize(_)
+            | StreamableHttpError::UnexpectedEndOfStream,
+        ) => true,
+        _ => false,
+    }
 }
 
 /// True if an event carries a message. Others only keep the stream open, or tell its place.
@@ -210,52 +259,47 @@ fn is_message(event: &Sse) -> bool {
 /// The answer to a request that the server refused with an HTTP status. A server that does not know the newer revision
 /// refuses its first request in one of many ways; each becomes an error that makes the client ask in the older revision.
 fn refused(
-    message: &ClientJsonRpcMessage,
-    status: u16,
+    request: &JsonRpcRequest<ClientRequest>,
+    id: &serde_json::Value,
     response: &Response,
     session: Option<String>,
 ) -> Result<StreamableHttpPostResponse, Failure> {
-    let error = match serde_json::from_slice::<ServerJsonRpcMessage>(&response.body) {
-        Ok(ServerJsonRpcMessage::Error(error)) => Some(error),
-        _ => None,
-    };
-    let asks_what_there_is = match message {
-        ClientJsonRpcMessage::Request(request) => {
-            matches!(request.request, ClientRequest::DiscoverRequest(_)).then(|| request.id.clone())
-        }
-        _ => None,
-    };
-    if let Some(id) = asks_what_there_is
-        && matches!(status, 400 | 404..=499)
-    {
-        let error = error.map_or_else(
-            || ErrorData::invalid_request(format!("HTTP status {status}"), None),
-            |error| error.error,
-        );
-        let answer = ServerJsonRpcMessage::error(error, Some(id));
+    let status = response.status;
+    let said: Option<serde_json::Value> = serde_json::from_slice(&response.body).ok();
+    let asks_what_there_is = matches!(request.request, ClientRequest::DiscoverRequest(_));
+    if asks_what_there_is && matches!(status, 400 | 404..=499) {
+        let error = said.and_then(|said| serde_json::from_value(said.get("error")?.clone()).ok());
+        let error = error
+            .unwrap_or_else(|| ErrorData::invalid_request(format!("HTTP status {status}"), None));
+        let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
         return Ok(StreamableHttpPostResponse::Json(answer, None));
     }
-    if let Some(error) = error
-        && !matches!(status, 401 | 403 | 429)
+    // An error without the request's id, such as that of a proxy, says nothing about the call.
+    let is_of_the_call = matches!(status, 400..=499) && !matches!(status, 401 | 403 | 408 | 429);
+    if let Some(said) = said.filter(|said| is_of_the_call && answers(said, id))
+        && let Ok(answer @ ServerJsonRpcMessage::Error(_)) = serde_json::from_value(said)
     {
-        return Ok(StreamableHttpPostResponse::Json(
-            ServerJsonRpcMessage::Error(error),
-            session,
-        ));
+        return Ok(StreamableHttpPostResponse::Json(answer, session));
     }
+    Err(unanswered(status, response))
+}
+
+/// The error of a request that got no answer of the protocol.
+fn unanswered(status: u16, response: &Response) -> Failure {
     let begins: String = rlf_sandbox::safe_text(&response.body)
         .chars()
         .take(200)
         .collect();
     let said = match (status, field(response, "location")) {
+        (200..=299, _) => format!("it is no answer to the request: {begins}"),
         (300..=399, Some(target)) => {
             let target = rlf_sandbox::safe_text(target.as_bytes());
-            format!("HTTP status {status}: it redirects to {target}; write that URL")
+            format!("it redirects to {target}; write that URL")
         }
-        (404, _) => format!("HTTP status {status}: {begins}; is the path of the URL right?"),
-        _ => format!("HTTP status {status}: {begins}"),
+        (404, _) => format!("{begins}; is the path of the URL right?"),
+        _ => begins,
     };
-    Err(StreamableHttpError::UnexpectedServerResponse(said.into()))
+    StreamableHttpError::Client(WebError::Unanswered { status, said })
 }
 
 fn field(response: &Response, name: &str) -> Option<String> {

@@ -172,7 +172,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 time.sleep(3)
                 return self.reply(200, {})
             if name == "busy":
-                return self.reply(429, {"error": "not now"})
+                status, body = body["params"]["arguments"]["answer"]
+                return self.reply(status, body)
             if name == "garble":
                 return self.reply(200, "event: message\ndata: " + GARBLED + "\n\n", kind="text/event-stream")
             if name == "die":

@@ -451,15 +451,29 @@ async fn a_service_behind_a_url_works_alike() {
     let garbled = call(&tools, "garble", json!({})).await;
     assert_eq!(end(&garbled), LOST);
     assert_eq!(end(&call(&tools, "hang", json!({})).await), LATE);
-    let busy = call(&tools, "busy", json!({})).await;
-    assert_eq!(end(&busy), LOST);
-    assert!(busy.detail.unwrap().contains("429"));
-    assert_eq!(seen(&echo().await), "hello");
+    let nobodys = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "no"}});
+    for answer in [
+        json!([429, {"error": "not now"}]),
+        json!([503, nobodys]),
+        json!([200, nobodys]),
+        json!([202, ""]),
+    ] {
+        let busy = call(&tools, "busy", json!({"answer": answer})).await;
+        assert_eq!(end(&busy), LOST, "{answer}");
+        let status = answer[0].to_string();
+        assert!(busy.detail.unwrap().contains(&status), "{answer}");
+        assert_eq!(seen(&echo().await), "hello");
+    }
     assert_eq!(
         bad.notes("started"),
         ["1"],
         "a request that was refused costs no other its session"
     );
+    // A service that knows its session no more may say so in this way.
+    let forgot = call(&tools, "busy", json!({"answer": [400, nobodys]})).await;
+    assert_eq!(end(&forgot), LOST);
+    assert_eq!(seen(&echo().await), "hello");
+    assert_eq!(bad.notes("started"), ["1", "2"], "it is connected again");
     // The service forgets its sessions, as one does that is started again.
     assert_eq!(end(&call(&tools, "die", json!({})).await), LOST);
     assert_eq!(seen(&echo().await), "hello");

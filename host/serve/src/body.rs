@@ -111,9 +111,10 @@ impl Body {
 pub(crate) async fn message_room(
     message: &[u8],
     service: &Service,
+    wait: &mut WaitBudget,
 ) -> Result<OwnedSemaphorePermit, Refusal> {
     let units = units(memory(message, service)?);
-    take(units, service, &mut service.wait()).await
+    take(units, service, wait).await
 }
 
 /// The number of bytes that a JSON text takes when it is read. Refuses a text that takes more than the whole budget.

@@ -85,7 +85,7 @@ async fn call(
     let mut wait = service.wait();
     let (bytes, _room) = Body::read(request, &service, &mut wait).await?.into_parts();
     let mut episode = Episode::new(service, environment);
-    let answer = rpc::answer_over_http(&mut episode, &bytes).await;
+    let answer = rpc::answer_text(&mut episode, &bytes, rpc::Client::Http, &mut wait).await;
     Ok(rpc_response(answer.as_ref()))
 }
 
@@ -104,7 +104,7 @@ async fn reset(
     let body = Body::read(request, &service, &mut wait).await?;
     let (options, _room) = body.parse::<Map<String, Value>>()?;
     let mut episode = Episode::new(service, environment);
-    let observed = episode.reset(options).await;
+    let observed = episode.reset(options, &mut wait).await;
     Ok(json(&observed.map_err(refused)?))
 }
 
@@ -118,7 +118,7 @@ async fn step(
     let body = Body::read(request, &service, &mut wait).await?;
     let (StepRequest { action }, _room) = body.parse()?;
     let mut episode = Episode::new(service, environment);
-    let observed = episode.step(action).await;
+    let observed = episode.step(action, &mut wait).await;
     Ok(json(&observed.map_err(refused)?))
 }
 
@@ -127,7 +127,8 @@ async fn state(
     Path(environment): Path<String>,
 ) -> Result<Response, Refusal> {
     check(&service, &environment)?;
-    let state = Episode::new(service, environment).state().await;
+    let mut wait = service.wait();
+    let state = Episode::new(service, environment).state(&mut wait).await;
     Ok(json(&state.map_err(refused)?))
 }
 
@@ -181,7 +182,7 @@ fn refused(fault: Fault) -> Refusal {
         Code::ValidationError | Code::InvalidJson | Code::UnknownType => {
             StatusCode::UNPROCESSABLE_ENTITY
         }
-        Code::CapacityReached => StatusCode::SERVICE_UNAVAILABLE,
+        Code::CapacityReached => return Refusal::later(fault.message),
         Code::ExecutionError | Code::SessionError => StatusCode::INTERNAL_SERVER_ERROR,
     };
     Refusal::new(status, fault.message)

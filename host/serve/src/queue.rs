@@ -26,6 +26,19 @@ impl WaitBudget {
         }
     }
 
+    /// Waits for something within the time that is left.
+    pub(crate) async fn wait_for<T>(
+        &mut self,
+        awaited: impl Future<Output = T>,
+    ) -> Result<T, WaitTimedOut> {
+        let began = Instant::now();
+        let came = timeout(self.left, awaited).await;
+        let waited = began.elapsed();
+        self.waited += waited;
+        self.left = self.left.saturating_sub(waited);
+        came.map_err(|_| WaitTimedOut)
+    }
+
     /// Time waited so far.
     pub(crate) fn waited(&self) -> Duration {
         self.waited
@@ -51,17 +64,10 @@ impl Queue {
         number: u32,
         wait: &mut WaitBudget,
     ) -> Result<OwnedSemaphorePermit, WaitTimedOut> {
-        let began = Instant::now();
-        let taken = timeout(
-            wait.left,
-            Arc::clone(&self.places).acquire_many_owned(number),
-        )
-        .await;
-        let waited = began.elapsed();
-        wait.waited += waited;
-        wait.left = wait.left.saturating_sub(waited);
+        let places = Arc::clone(&self.places);
+        let taken = wait.wait_for(places.acquire_many_owned(number)).await?;
         // The semaphore is never closed.
-        taken.ok().and_then(Result::ok).ok_or(WaitTimedOut)
+        taken.map_err(|_| WaitTimedOut)
     }
 
     #[cfg(test)]

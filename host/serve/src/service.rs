@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use http::StatusCode;
 use rlf_environments::environments::Environments;
 use rlf_interpreters::interpreter::{Interpreter, Interpreters};
 use rlf_plugins::registry::Registry;
 use rlf_tools::tool_manager::ToolManager;
-use tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit};
-use tokio::time::timeout;
+use tokio::sync::{MutexGuard, OwnedSemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -22,7 +22,7 @@ use crate::exposure::Exposure;
 use crate::metrics::{GaugeGuard, Metrics};
 use crate::protocol::LANGUAGES;
 use crate::queue::{Backlog, BacklogShare, Queue, WaitBudget};
-use crate::sessions::{Session, Sessions};
+use crate::sessions::{Session, SessionUse, Sessions};
 
 /// The plugins that a service serves, with their tools and environments.
 #[derive(Debug)]
@@ -177,10 +177,14 @@ impl Service {
     /// Waits until the calls of a session before this one have ended. They keep no place from other calls meanwhile.
     pub(crate) async fn lock_session<'a>(
         &self,
-        session: &'a Mutex<Session>,
+        session: &'a SessionUse,
+        wait: &mut WaitBudget,
     ) -> Result<MutexGuard<'a, Session>, Refusal> {
-        let locked = timeout(self.config.queue, session.lock()).await;
-        locked.map_err(|_| Refusal::later("too many calls of this session are under way"))
+        let locked = wait.wait_for(session.lock()).await;
+        self.metrics.waited(wait.waited());
+        let locked =
+            locked.map_err(|_| Refusal::later("too many calls of this session are under way"))?;
+        locked.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "the session was closed"))
     }
 
     async fn place(

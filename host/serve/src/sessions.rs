@@ -1,6 +1,7 @@
 //! Sessions of environments that clients hold between requests, by names that nobody can guess.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use rlf_environments::environments::Environments;
 use rlf_environments::error::OpenError;
 use rlf_environments::session::EnvironmentSession;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard as AsyncMutexGuard};
 
 /// The sessions that clients hold. A session that nobody uses for a while is closed.
 #[derive(Debug)]
@@ -23,9 +24,31 @@ pub(crate) struct Sessions {
 
 #[derive(Debug)]
 struct Held {
+    /// The environment's name.
+    environment: String,
     /// `None` while it is being opened.
     session: Option<Arc<Mutex<Session>>>,
-    used: Instant,
+    life: Arc<Life>,
+}
+
+impl Held {
+    fn is_of(&self, environment: Option<&str>) -> bool {
+        environment.is_none_or(|environment| environment == self.environment)
+    }
+}
+
+/// The part of a session's life that its users and the table of sessions share.
+#[derive(Debug)]
+struct Life {
+    /// The time at which somebody last used it.
+    used: StdMutex<Instant>,
+    is_closed: AtomicBool,
+}
+
+impl Life {
+    fn used(&self) -> MutexGuard<'_, Instant> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A session that a client holds.
@@ -33,6 +56,27 @@ struct Held {
 pub(crate) struct Session {
     pub(crate) environment: EnvironmentSession,
     pub(crate) progress: Progress,
+}
+
+/// The use of a session. Until it is dropped, the session is not closed for being idle.
+#[derive(Debug)]
+pub(crate) struct SessionUse {
+    session: Arc<Mutex<Session>>,
+    life: Arc<Life>,
+}
+
+impl Drop for SessionUse {
+    fn drop(&mut self) {
+        *self.life.used() = Instant::now();
+    }
+}
+
+impl SessionUse {
+    /// Waits until the calls before this one have ended. `None` if the session was closed meanwhile.
+    pub(crate) async fn lock(&self) -> Option<AsyncMutexGuard<'_, Session>> {
+        let session = self.session.lock().await;
+        (!self.life.is_closed.load(Ordering::Relaxed)).then_some(session)
+    }
 }
 
 /// An episode's progress in a session.
@@ -115,64 +159,66 @@ impl Sessions {
         setup: &Value,
         seed: u64,
         progress: Progress,
-    ) -> Result<(String, Arc<Mutex<Session>>), SessionRefusal> {
+    ) -> Result<(String, SessionUse), SessionRefusal> {
         let mut name = [0; 16];
         getrandom::fill(&mut name)
             .map_err(|error| SessionRefusal::NoRandomness(error.to_string()))?;
         let name = format!("{:032x}", u128::from_le_bytes(name));
-        self.reserve(&name)?;
+        let life = self.reserve(&name, environment)?;
         // Gives the place back if the client leaves while the session is being opened.
         let mut reserved = Reserved {
             sessions: self,
             name: &name,
             is_kept: false,
         };
-        let environment = self
-            .environments
-            .open(environment, &name, setup, seed)
-            .await?;
-        let session = Arc::new(Mutex::new(Session {
-            environment,
+        let session = Session {
+            environment: (self.environments)
+                .open(environment, &name, setup, seed)
+                .await?,
             progress,
-        }));
-        let held = Held {
-            session: Some(Arc::clone(&session)),
-            used: Instant::now(),
         };
-        self.lock().insert(name.clone(), held);
+        let session = Arc::new(Mutex::new(session));
+        if let Some(held) = self.lock().get_mut(&name) {
+            held.session = Some(Arc::clone(&session));
+        }
         reserved.is_kept = true;
         drop(reserved);
-        Ok((name, session))
+        Ok((name, SessionUse { session, life }))
     }
 
-    fn reserve(&self, name: &str) -> Result<(), SessionRefusal> {
+    fn reserve(&self, name: &str, environment: &str) -> Result<Arc<Life>, SessionRefusal> {
         let mut open = self.current();
         if open.len() >= self.most {
             return Err(SessionRefusal::Full(self.most));
         }
-        let used = Instant::now();
-        open.insert(
-            name.to_owned(),
-            Held {
-                session: None,
-                used,
-            },
-        );
-        Ok(())
+        let life = Arc::new(Life {
+            used: StdMutex::new(Instant::now()),
+            is_closed: AtomicBool::new(false),
+        });
+        let held = Held {
+            environment: environment.to_owned(),
+            session: None,
+            life: Arc::clone(&life),
+        };
+        open.insert(name.to_owned(), held);
+        Ok(life)
     }
 
-    /// The session of a name. It counts as used until it is given back, and for the idle time after that.
-    pub(crate) fn get(&self, name: &str) -> Result<Arc<Mutex<Session>>, SessionRefusal> {
-        let mut open = self.current();
-        let Some(Held {
-            session: Some(session),
-            used,
-        }) = open.get_mut(name)
-        else {
-            return Err(SessionRefusal::None(self.idle));
-        };
-        *used = Instant::now();
-        Ok(Arc::clone(session))
+    /// The session of a name. If an environment is given, it must be one of its sessions.
+    pub(crate) fn get(
+        &self,
+        name: &str,
+        environment: Option<&str>,
+    ) -> Result<SessionUse, SessionRefusal> {
+        let open = self.current();
+        let held = (open.get(name)).filter(|held| held.is_of(environment));
+        let none = SessionRefusal::None(self.idle);
+        let Held { session, life, .. } = held.ok_or(none)?;
+        let session = session.clone().ok_or(SessionRefusal::None(self.idle))?;
+        Ok(SessionUse {
+            session,
+            life: Arc::clone(life),
+        })
     }
 
     /// The sessions, without those that nobody has used for too long.
@@ -183,17 +229,23 @@ impl Sessions {
             // A session that is in use is held elsewhere, too.
             let in_use =
                 (held.session.as_ref()).is_none_or(|session| Arc::strong_count(session) > 1);
-            if in_use {
-                held.used = now;
-            }
-            now.duration_since(held.used) < idle
+            in_use || now.saturating_duration_since(*held.life.used()) < idle
         });
         open
     }
 
-    /// Closes a session. Returns false if there is none of this name.
-    pub(crate) fn close(&self, name: &str) -> bool {
-        self.current().remove(name).is_some()
+    /// Closes a session; calls of it that wait are not carried out. Returns false if there is none of this name, or it is
+    /// of another environment than the given one.
+    pub(crate) fn close(&self, name: &str, environment: Option<&str>) -> bool {
+        let mut open = self.current();
+        if !(open.get(name)).is_some_and(|held| held.is_of(environment)) {
+            return false;
+        }
+        let held = open.remove(name);
+        if let Some(held) = &held {
+            held.life.is_closed.store(true, Ordering::Relaxed);
+        }
+        held.is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Held>> {
@@ -211,7 +263,7 @@ struct Reserved<'a> {
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         if !self.is_kept {
-            self.sessions.close(self.name);
+            self.sessions.close(self.name, None);
         }
     }
 }

@@ -2,6 +2,8 @@
 
 mod changing_server;
 
+use std::time::Duration;
+
 use futures_util::{SinkExt as _, StreamExt as _};
 use rlf_tests::{Experiment, Host, Service};
 use serde_json::{Value, json};
@@ -166,7 +168,7 @@ async fn what_is_no_message_is_refused_and_the_session_goes_on() {
 
 #[test]
 fn over_http_a_session_is_named_or_fresh() {
-    let service = service("");
+    let service = service("plugins.counter = {}\nplugins.twin.plugin = \"counter\"");
     let get = |path: &str| service.ask("GET", &format!("/openenv/{path}"), &[], "");
     let post = |path: &str, body: Value| {
         service.ask(
@@ -247,12 +249,66 @@ fn over_http_a_session_is_named_or_fresh() {
             .is_some_and(|why| why.contains("is over")),
         "{over}"
     );
-    for wrong in [json!({"seed": "one"}), json!({"setup": []})] {
+    for wrong in [
+        json!({"seed": "one"}),
+        json!({"setup": []}),
+        json!({"setups": {}}),
+    ] {
         let refused = rpc("openenv/session/create", wrong);
         assert_eq!(refused["error"]["code"], -32_602, "{refused}");
     }
+    // Each would otherwise act in a task of its own, or in another environment.
+    let named = json!({"session_id": [session], "name": "show"});
+    assert_eq!(rpc("tools/call", named)["error"]["code"], -32_602);
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"session_id": session}});
+    let elsewhere = service.posted("/openenv/twin/mcp", &request);
+    assert_eq!(
+        elsewhere["error"]["message"], "Unknown session_id",
+        "{elsewhere}"
+    );
     assert_eq!(rpc("tools/call", json!({}))["error"]["code"], -32_602);
     assert_eq!(rpc("tools/fly", json!({}))["error"]["code"], -32_601);
+}
+
+#[test]
+fn a_client_that_leaves_during_a_call_leaves_the_session_as_it_was() {
+    let service = service(
+        "serve.queue_ms = 300\nserve.session_ms = 1000\nserve.max_calls = 1\n\
+         [plugins.counter.limits]\ncpu_ms = 1500",
+    );
+    let path = "/openenv/counter/mcp";
+    let body = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let created = service.posted(
+        path,
+        &body("openenv/session/create", json!({"setup": {"start": 4}})),
+    );
+    let session = &created["result"]["session_id"];
+    let act = |name: &str| {
+        let params = json!({"session_id": session, "name": name, "arguments": {"by": 1}});
+        body("tools/call", params)
+    };
+    let begin = |name: &str| {
+        let request = service.request("POST", path, &[], &act(name).to_string());
+        let connection = service.send(request.as_bytes());
+        std::thread::sleep(Duration::from_millis(150));
+        connection
+    };
+    drop(begin("spin"));
+    let added = service.posted(path, &act("add"));
+    assert_eq!(added["result"]["data"], "5", "{added}");
+
+    // While it spins, others are told to come again, which is neither their mistake nor the environment's.
+    let spins = begin("spin");
+    let busy = service.post("/openenv/counter/reset", &json!({}));
+    assert_eq!(busy.status, 504, "{busy:?}");
+    assert!(busy.head.contains("retry-after"), "{busy:?}");
+    let busy = service.posted(path, &act("add"));
+    assert_eq!(busy["error"]["code"], -32_000, "{busy}");
+    // It takes longer than a session may be idle.
+    let stopped = rlf_tests::Answer::read(spins).json();
+    assert!(stopped["error"]["message"].is_string(), "{stopped}");
+    let added = service.posted(path, &act("add"));
+    assert_eq!(added["result"]["data"], "6", "{added}");
 }
 
 #[test]

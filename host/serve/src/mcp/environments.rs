@@ -4,8 +4,7 @@
 use rlf_dialogue::episode::Reply;
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{CallOutcome, ToolCall};
-use rlf_environments::error::OpenError;
-use rlf_environments::error::SessionError;
+use rlf_environments::error::{OpenError, SessionError};
 use rlf_environments::session::EnvironmentSession;
 use rlf_plugins::turn::TurnContext;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject, Tool, ToolAnnotations};
@@ -245,7 +244,7 @@ async fn open(
             Progress::default(),
         )
         .await?;
-    let session = session.lock().await;
+    let session = service.lock_session(&session, wait).await?;
     let session = &session.environment;
     let messages: Vec<Value> = (session.messages().iter())
         .map(|message| json!({"role": message.role, "content": plain_text(&message.content)}))
@@ -281,8 +280,8 @@ async fn call_tool(
         tool,
         arguments,
     } = arguments?;
-    let session = service.sessions.get(&session)?;
-    let mut session = service.lock_session(&session).await?;
+    let session = service.sessions.get(&session, None)?;
+    let mut session = service.lock_session(&session, wait).await?;
     let session = &mut session.environment;
     let _place = service.call_place(wait).await?;
     let call = ToolCall {
@@ -317,8 +316,8 @@ async fn say(
     wait: &mut WaitBudget,
 ) -> Result<CallToolResult, Stop> {
     let Say { session, text } = arguments?;
-    let session = service.sessions.get(&session)?;
-    let mut session = service.lock_session(&session).await?;
+    let session = service.sessions.get(&session, None)?;
+    let mut session = service.lock_session(&session, wait).await?;
     let session = &mut session.environment;
     let _place = service.call_place(wait).await?;
     let (reply, feedback) = session.say(&text, &context(id)).await?;
@@ -343,8 +342,8 @@ async fn verify(
         reference,
         answer,
     } = arguments?;
-    let session = service.sessions.get(&session)?;
-    let session = service.lock_session(&session).await?;
+    let session = service.sessions.get(&session, None)?;
+    let session = service.lock_session(&session, wait).await?;
     let session = &session.environment;
     let _place = service.call_place(wait).await?;
     let verdict = session.verify(answer.as_deref(), &reference).await?;
@@ -357,6 +356,6 @@ async fn verify(
 
 fn close(service: &Service, arguments: Result<Close, Stop>) -> Result<CallToolResult, Stop> {
     let Close { session } = arguments?;
-    let closed = service.sessions.close(&session);
+    let closed = service.sessions.close(&session, None);
     Ok(structured(json!({"closed": closed})))
 }

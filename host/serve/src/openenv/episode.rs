@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
+use http::StatusCode;
 use rlf_dialogue::episode::Reply;
 use rlf_dialogue::message::{Content, plain_text};
-use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
-use rlf_environments::error::OpenError;
-use rlf_environments::error::SessionError;
+use rlf_dialogue::tool::{CallOutcome, Ended, Fault as CallFault, ToolCall, ToolDefinition};
+use rlf_environments::error::{OpenError, SessionError};
 use rlf_environments::session::EnvironmentSession;
 use rlf_plugins::turn::TurnContext;
 use serde_json::{Map, Value, json};
-use tokio::sync::Mutex;
 
 use super::protocol::{Action, Code, Fault, Observed, read_action};
 use crate::answer::Refusal;
+use crate::queue::WaitBudget;
 use crate::service::Service;
-use crate::sessions::{Progress, Session, SessionRefusal};
+use crate::sessions::{Progress, Session, SessionRefusal, SessionUse};
 
 /// One client's episode in an environment. Dropping it closes its session, unless the session is kept.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Episode {
 struct Open {
     /// The session's name.
     name: String,
-    session: Arc<Mutex<Session>>,
+    session: SessionUse,
     /// True if other requests use the session by its name.
     is_kept: bool,
 }
@@ -54,16 +54,27 @@ impl Episode {
 
     fn close(&mut self) {
         if let Some(open) = self.open.take().filter(|open| !open.is_kept) {
-            self.service.sessions.close(&open.name);
+            let environment = Some(self.environment.as_str());
+            self.service.sessions.close(&open.name, environment);
         }
     }
 
+    /// Closes a session that another request of this environment's clients kept. Returns false if there is none.
+    pub(super) fn close_other(&self, name: &str) -> bool {
+        (self.service.sessions).close(name, Some(&self.environment))
+    }
+
     /// Begins an episode. An earlier one ends.
-    pub(super) async fn reset(&mut self, options: Map<String, Value>) -> Result<Observed, Fault> {
+    pub(super) async fn reset(
+        &mut self,
+        options: Map<String, Value>,
+        wait: &mut WaitBudget,
+    ) -> Result<Observed, Fault> {
         self.close();
         self.is_refused = true;
-        let open = self.begin(options).await?;
-        let session = open.session.lock().await;
+        let service = Arc::clone(&self.service);
+        let open = self.begin(options, wait).await?;
+        let session = service.lock_session(&open.session, wait).await?;
         let environment = &session.environment;
         let messages: Vec<Value> = (environment.messages().iter())
             .map(|message| json!({"role": message.role, "content": plain_text(&message.content)}))
@@ -76,7 +87,11 @@ impl Episode {
     }
 
     /// Opens a session. Without a setup, the environment's own scenarios have one.
-    async fn begin(&mut self, mut options: Map<String, Value>) -> Result<&mut Open, Fault> {
+    async fn begin(
+        &mut self,
+        mut options: Map<String, Value>,
+        wait: &mut WaitBudget,
+    ) -> Result<&mut Open, Fault> {
         let invalid = |what: &str| Fault::new(Code::ValidationError, what);
         let service = &self.service;
         let seed = match options.remove("seed") {
@@ -100,8 +115,7 @@ impl Episode {
             reference: options.remove("reference").unwrap_or_default(),
             ..Progress::default()
         };
-        let mut wait = service.wait();
-        let _place = service.call_place(&mut wait).await?;
+        let _place = service.call_place(wait).await?;
         let (sessions, environment) = (&service.sessions, &self.environment);
         let setup = if options.is_empty() {
             sessions.default_setup(environment, seed).await?
@@ -118,20 +132,20 @@ impl Episode {
     }
 
     /// The session; it begins here if there was no reset.
-    async fn opened(&mut self) -> Result<&mut Open, Fault> {
+    async fn opened(&mut self, wait: &mut WaitBudget) -> Result<&mut Open, Fault> {
         let gone = |what| Fault::new(Code::SessionError, what);
         if self.is_refused {
             return Err(gone("the last reset was refused; reset again"));
         }
         if self.open.is_none() {
-            self.begin(Map::new()).await?;
+            self.begin(Map::new(), wait).await?;
         }
         (self.open.as_mut()).ok_or_else(|| gone("there is no session"))
     }
 
     /// Goes on with a session that was kept.
     pub(super) fn resume(&mut self, name: &str) -> Result<(), SessionRefusal> {
-        let session = self.service.sessions.get(name)?;
+        let session = self.service.sessions.get(name, Some(&self.environment))?;
         self.open = Some(Open {
             name: name.to_owned(),
             session,
@@ -153,27 +167,32 @@ impl Episode {
     }
 
     /// The name of the session; it begins here if there was no reset.
-    pub(super) async fn name(&mut self) -> Result<String, Fault> {
-        Ok(self.opened().await?.name.clone())
+    pub(super) async fn name(&mut self, wait: &mut WaitBudget) -> Result<String, Fault> {
+        Ok(self.opened(wait).await?.name.clone())
     }
 
     /// Lists the tools on offer, in the form that `tool` gives each.
     pub(super) async fn tools(
         &mut self,
         tool: impl Fn(&ToolDefinition) -> Value,
+        wait: &mut WaitBudget,
     ) -> Result<Vec<Value>, Fault> {
         let service = Arc::clone(&self.service);
-        let open = self.opened().await?;
-        let session = service.lock_session(&open.session).await?;
+        let open = self.opened(wait).await?;
+        let session = service.lock_session(&open.session, wait).await?;
         Ok(session.environment.tools().map(tool).collect())
     }
 
     /// Acts.
-    pub(super) async fn step(&mut self, action: Value) -> Result<Observed, Fault> {
+    pub(super) async fn step(
+        &mut self,
+        action: Value,
+        wait: &mut WaitBudget,
+    ) -> Result<Observed, Fault> {
         let action = read_action(action)?;
         let service = Arc::clone(&self.service);
-        let Open { name, session, .. } = self.opened().await?;
-        let mut session = service.lock_session(session).await?;
+        let Open { name, session, .. } = self.opened(wait).await?;
+        let mut session = service.lock_session(session, wait).await?;
         let Session {
             environment,
             progress,
@@ -186,14 +205,13 @@ impl Episode {
                 done: environment.is_terminated() || progress.is_answered,
             });
         }
-        let mut wait = service.wait();
-        let _place = service.call_place(&mut wait).await?;
+        let _place = service.call_place(wait).await?;
         let (observation, mut reward) = match action {
             Action::CallTool {
                 tool_name,
                 arguments,
             } if !progress.is_answered => {
-                call(environment, name, progress.steps, &tool_name, arguments).await
+                call(environment, name, progress.steps, &tool_name, arguments).await?
             }
             Action::Say { text } if !progress.is_answered && !environment.is_terminated() => {
                 let context = context(name, progress.steps);
@@ -233,12 +251,11 @@ impl Episode {
     }
 
     /// The state.
-    pub(super) async fn state(&mut self) -> Result<Value, Fault> {
+    pub(super) async fn state(&mut self, wait: &mut WaitBudget) -> Result<Value, Fault> {
         let service = Arc::clone(&self.service);
-        let Open { name, session, .. } = self.opened().await?;
-        let session = service.lock_session(session).await?;
-        let mut wait = service.wait();
-        let _place = service.call_place(&mut wait).await?;
+        let Open { name, session, .. } = self.opened(wait).await?;
+        let session = service.lock_session(session, wait).await?;
+        let _place = service.call_place(wait).await?;
         let state = session.environment.state().await?;
         let state: Value = rlf_json::from_str(&state).map_err(|error| {
             Fault::new(
@@ -263,7 +280,7 @@ async fn call(
     number: u32,
     tool: &str,
     arguments: Map<String, Value>,
-) -> (Value, Option<f64>) {
+) -> Result<(Value, Option<f64>), Fault> {
     let is_known = session.tools().any(|known| known.name == tool);
     let call = ToolCall {
         call_id: format!("{name}/{number}/0"),
@@ -271,13 +288,18 @@ async fn call(
         arguments: Value::Object(arguments),
     };
     let outcome = session.call(call, &context(name, number)).await;
+    if outcome.fault == CallFault::Infrastructure {
+        // Neither the client's mistake nor the environment's: nothing that a policy should read.
+        let why = outcome.detail.clone();
+        let why = why.unwrap_or_else(|| said(&outcome));
+        return Err(Fault::new(Code::SessionError, why));
+    }
     let reward = outcome.step_reward;
     let error_type = match outcome.ended {
         _ if !is_known => Some("tool_not_found"),
         Ended::Ok | Ended::Failed => None,
         Ended::InvalidArguments => Some("invalid_args"),
         Ended::Timeout => Some("timeout"),
-        Ended::Unavailable | Ended::Cancelled => Some("transport_error"),
         _ => Some("execution_error"),
     };
     let observation = match error_type {
@@ -288,7 +310,7 @@ async fn call(
         }),
         None => json!({"tool_name": tool, "result": result(&outcome), "error": null}),
     };
-    (observation, reward)
+    Ok((observation, reward))
 }
 
 /// The text of a call's outcome.
@@ -339,7 +361,12 @@ fn context(name: &str, number: u32) -> TurnContext {
 
 impl From<Refusal> for Fault {
     fn from(refusal: Refusal) -> Self {
-        Self::new(Code::ExecutionError, refusal.reason())
+        let code = match refusal.status() {
+            StatusCode::GATEWAY_TIMEOUT => Code::CapacityReached,
+            StatusCode::NOT_FOUND => Code::SessionError,
+            _ => Code::ValidationError,
+        };
+        Self::new(code, refusal.reason())
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::episode::Episode;
 use super::protocol::{Code, Fault, Observed};
 use crate::answer::Refusal;
+use crate::queue::WaitBudget;
 
 const PARSE_ERROR: i32 = -32_700;
 const INVALID_REQUEST: i32 = -32_600;
@@ -53,24 +54,17 @@ impl From<Fault> for Failed {
 
 impl From<Refusal> for Failed {
     fn from(refusal: Refusal) -> Self {
-        Self::new(INTERNAL_ERROR, refusal.reason())
+        Fault::from(refusal).into()
     }
 }
 
-/// Answers a request of a client whose WebSocket is its session. A request without an id is a notification: it is
-/// carried out and has no answer.
-pub(super) async fn answer(episode: &mut Episode, request: Value) -> Option<Value> {
-    respond(episode, request, true).await
-}
-
-/// Like [`answer`], for a request as text.
-pub(super) async fn answer_text(episode: &mut Episode, text: &str) -> Option<Value> {
-    respond_to_text(episode, text.as_bytes(), true).await
-}
-
-/// Like [`answer_text`], for a request that names its session in `params.session_id`, or gets a fresh one.
-pub(super) async fn answer_over_http(episode: &mut Episode, body: &[u8]) -> Option<Value> {
-    respond_to_text(episode, body, false).await
+/// The way in which a client holds its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Client {
+    /// Its WebSocket is the session.
+    Socket,
+    /// Each request names the session in `params.session_id`, or gets a fresh one.
+    Http,
 }
 
 /// The answer to a request for which the service has no room. It is not read, so nobody knows its id.
@@ -78,7 +72,13 @@ pub(super) fn refused(refusal: Refusal) -> Value {
     failure(&Value::Null, refusal.into())
 }
 
-async fn respond_to_text(episode: &mut Episode, text: &[u8], is_session: bool) -> Option<Value> {
+/// Answers a request as text. A request without an id is a notification: it is carried out and has no answer.
+pub(super) async fn answer_text(
+    episode: &mut Episode,
+    text: &[u8],
+    client: Client,
+    wait: &mut WaitBudget,
+) -> Option<Value> {
     let request: Value = match serde_json::from_slice(text) {
         Ok(request) => request,
         Err(error) => {
@@ -87,12 +87,18 @@ async fn respond_to_text(episode: &mut Episode, text: &[u8], is_session: bool) -
         }
     };
     match rlf_json::check(text) {
-        Ok(()) => respond(episode, request, is_session).await,
+        Ok(()) => answer(episode, request, client, wait).await,
         Err(error) => Some(invalid(request.get("id"), &error)),
     }
 }
 
-async fn respond(episode: &mut Episode, request: Value, is_session: bool) -> Option<Value> {
+/// Like [`answer_text`], for a request that was read.
+pub(super) async fn answer(
+    episode: &mut Episode,
+    request: Value,
+    client: Client,
+    wait: &mut WaitBudget,
+) -> Option<Value> {
     let id = request.get("id").cloned();
     // Serde would accept a list that has the fields' values in order.
     let read = serde_json::from_value::<Map<String, Value>>(request)
@@ -101,7 +107,7 @@ async fn respond(episode: &mut Episode, request: Value, is_session: bool) -> Opt
         Ok(request) => request,
         Err(error) => return Some(invalid(id.as_ref(), &error)),
     };
-    let result = result(episode, request, is_session).await;
+    let result = result(episode, request, client, wait).await;
     let id = id?;
     Some(match result {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
@@ -116,23 +122,26 @@ fn invalid(id: Option<&Value>, error: &serde_json::Error) -> Value {
 }
 
 fn failure(id: &Value, failed: Failed) -> Value {
-    let Failed {
-        code,
-        message,
-        data,
-    } = failed;
-    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message, "data": data}})
+    let error = json!({"code": failed.code, "message": failed.message, "data": failed.data});
+    json!({"jsonrpc": "2.0", "id": id, "error": error})
 }
 
 async fn result(
     episode: &mut Episode,
     Request { method, params }: Request,
-    is_session: bool,
+    client: Client,
+    wait: &mut WaitBudget,
 ) -> Result<Value, Failed> {
-    let named = params.get("session_id").and_then(Value::as_str);
-    // A WebSocket is a session itself, and has no other.
+    let named = match params.get("session_id") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(name)) => Some(name.as_str()),
+        Some(_) => {
+            let what = "Invalid params: `session_id` must be a string";
+            return Err(Failed::new(INVALID_PARAMS, what));
+        }
+    };
     if let Some(name) = named
-        && !is_session
+        && client == Client::Http
         && method.starts_with("tools/")
     {
         episode.resume(name).map_err(|_| unknown_session())?;
@@ -141,10 +150,10 @@ async fn result(
         "openenv/session/create" => {
             let options = reset_options(params)?;
             if !options.is_empty() {
-                episode.reset(options).await?;
+                episode.reset(options, wait).await?;
             }
-            let name = episode.name().await?;
-            if !is_session {
+            let name = episode.name(wait).await?;
+            if client == Client::Http {
                 episode.keep();
             }
             Ok(json!({ "session_id": name }))
@@ -156,14 +165,14 @@ async fn result(
                 let what = "a WebSocket's own session ends with the WebSocket";
                 return Err(Failed::new(INVALID_REQUEST, what));
             }
-            if !episode.service.sessions.close(name) {
+            if !episode.close_other(name) {
                 return Err(unknown_session());
             }
             Ok(json!({"session_id": name, "closed": true}))
         }
         "tools/list" => {
             let tool = |tool: &ToolDefinition| json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema});
-            Ok(json!({"tools": episode.tools(tool).await?}))
+            Ok(json!({"tools": episode.tools(tool, wait).await?}))
         }
         "tools/call" => {
             let missing = "Invalid params: `name` must be the name of a tool";
@@ -175,7 +184,7 @@ async fn result(
                 mut observation,
                 reward,
                 done,
-            } = episode.step(action).await?;
+            } = episode.step(action, wait).await?;
             let meta = json!({"rlf-host/reward": reward, "rlf-host/done": done});
             match observation.get("error") {
                 Some(Value::Object(error)) => {
@@ -203,10 +212,15 @@ async fn result(
 /// The options of a reset: the task's setup, and the reset's own keys in it or beside it.
 fn reset_options(mut params: Map<String, Value>) -> Result<Map<String, Value>, Failed> {
     let mut options = object(&params, "setup")?;
-    for key in ["seed", "episode_id", "reference"] {
-        if let Some(value) = params.remove(key) {
-            options.insert(key.to_owned(), value);
+    params.remove("setup");
+    for (key, value) in params {
+        if !["seed", "episode_id", "reference"].contains(&key.as_str()) {
+            let what = format!(
+                "Invalid params: there is no `{key}`; there are: setup, seed, episode_id, reference"
+            );
+            return Err(Failed::new(INVALID_PARAMS, what));
         }
+        options.insert(key, value);
     }
     Ok(options)
 }

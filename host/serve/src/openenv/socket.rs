@@ -11,6 +11,7 @@ use super::episode::Episode;
 use super::protocol::{ClientMessage, Code, ServerMessage, read_message};
 use super::rpc;
 use crate::body::message_room;
+use crate::queue::WaitBudget;
 use crate::service::Service;
 
 /// Maximum size of a message, in bytes. A larger one ends the session.
@@ -39,7 +40,8 @@ pub(super) async fn serve(socket: WebSocket, mut episode: Episode, protocol: Pro
         };
         let is_full =
             matches!(&answer, ServerMessage::Error(fault) if fault.code == Code::CapacityReached);
-        if !client.send(&answer).await || is_full {
+        let is_turned_away = is_full && episode.open_name().is_none();
+        if !client.send(&answer).await || is_turned_away {
             break;
         }
     }
@@ -52,12 +54,16 @@ async fn answer(
     text: &str,
     protocol: Protocol,
 ) -> ControlFlow<(), Option<ServerMessage>> {
-    let room = message_room(text.as_bytes(), &episode.service).await;
+    let mut wait = episode.service.wait();
+    let room = message_room(text.as_bytes(), &episode.service, &mut wait).await;
     ControlFlow::Continue(match (protocol, room) {
-        (Protocol::OpenEnv, Ok(_room)) => return answer_message(episode, text).await,
+        (Protocol::OpenEnv, Ok(_room)) => {
+            return answer_message(episode, text, &mut wait).await;
+        }
         (Protocol::OpenEnv, Err(refusal)) => Some(ServerMessage::Error(refusal.into())),
         (Protocol::JsonRpc, Ok(_room)) => {
-            let answer = rpc::answer_text(episode, text).await;
+            let client = rpc::Client::Socket;
+            let answer = rpc::answer_text(episode, text.as_bytes(), client, &mut wait).await;
             answer.map(ServerMessage::Rpc)
         }
         (Protocol::JsonRpc, Err(refusal)) => Some(ServerMessage::Rpc(rpc::refused(refusal))),
@@ -68,17 +74,20 @@ async fn answer(
 async fn answer_message(
     episode: &mut Episode,
     text: &str,
+    wait: &mut WaitBudget,
 ) -> ControlFlow<(), Option<ServerMessage>> {
     let answered = match read_message(text) {
-        Ok(ClientMessage::Reset { data }) => {
-            episode.reset(data).await.map(ServerMessage::Observation)
-        }
-        Ok(ClientMessage::Step { data }) => {
-            episode.step(data).await.map(ServerMessage::Observation)
-        }
-        Ok(ClientMessage::State) => episode.state().await.map(ServerMessage::State),
+        Ok(ClientMessage::Reset { data }) => episode
+            .reset(data, wait)
+            .await
+            .map(ServerMessage::Observation),
+        Ok(ClientMessage::Step { data }) => episode
+            .step(data, wait)
+            .await
+            .map(ServerMessage::Observation),
+        Ok(ClientMessage::State) => episode.state(wait).await.map(ServerMessage::State),
         Ok(ClientMessage::Mcp { data }) => {
-            let answer = rpc::answer(episode, data).await;
+            let answer = rpc::answer(episode, data, rpc::Client::Socket, wait).await;
             return ControlFlow::Continue(answer.map(ServerMessage::Mcp));
         }
         Ok(ClientMessage::Close) => return ControlFlow::Break(()),
@@ -223,7 +232,10 @@ mod tests {
             let within = answered(&mut episode, &message, Protocol::OpenEnv).await;
             assert_eq!(id_and_code(&within["data"]), answer, "{rpc}");
             assert_eq!(within.is_null(), answer.is_null(), "{rpc}");
-            let over_http = rpc::answer_over_http(&mut episode, text.as_bytes()).await;
+            let over_http = {
+                let (text, client) = (text.as_bytes(), rpc::Client::Http);
+                rpc::answer_text(&mut episode, text, client, &mut service.wait()).await
+            };
             assert_eq!(id_and_code(&json!(over_http)), answer, "{rpc}");
         }
     }
@@ -262,12 +274,17 @@ mod tests {
             let read = answered(&mut episode, &text, Protocol::JsonRpc).await;
             assert_eq!(read["id"], 7, "{read}");
 
-            let _held = message_room(&[b' '; 3_000], &service).await.unwrap();
-            for text in [&text, &zeros] {
+            let _held = message_room(&[b' '; 3_000], &service, &mut service.wait())
+                .await
+                .unwrap();
+            for (text, code, rpc_code) in [
+                (&text, "CAPACITY_REACHED", -32_000),
+                (&zeros, "VALIDATION_ERROR", -32_602),
+            ] {
                 let own = answered(&mut episode, text, Protocol::OpenEnv).await;
-                assert_eq!(own["data"]["code"], "EXECUTION_ERROR", "{own}");
+                assert_eq!(own["data"]["code"], code, "{own}");
                 let rpc = answered(&mut episode, text, Protocol::JsonRpc).await;
-                assert_eq!(rpc["error"]["code"], -32_603, "{rpc}");
+                assert_eq!(rpc["error"]["code"], rpc_code, "{rpc}");
                 for refused in [&own["data"], &rpc["error"]] {
                     let why = refused["message"].as_str().unwrap();
                     assert!(why.contains("serve.body_budget_bytes"), "{why}");
