@@ -3,6 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rlf_rollout::agent::{Agent, AgentEnd, AgentTrajectory};
@@ -16,6 +18,9 @@ use crate::remote::Queue;
 use crate::server::{CannotListen, Server};
 use crate::task::described;
 use crate::trajectory_service::{TrajectoryService, router};
+
+/// Time after which a run says that no agent fetches its tasks.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The reason why agents cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +40,8 @@ pub struct Agents {
     server: Server,
     /// Places for processes.
     places: Semaphore,
+    /// True if a warning has said that no agent fetches tasks.
+    is_warned: AtomicBool,
     supervisor: Option<PathBuf>,
 }
 
@@ -60,6 +67,7 @@ impl Agents {
         Ok(Self {
             places: Semaphore::new(config.max_processes),
             supervisor: supervisor.filter(|_| cfg!(target_os = "linux")),
+            is_warned: AtomicBool::new(false),
             config,
             service,
             server,
@@ -71,6 +79,18 @@ impl Agents {
         match &self.config.public_url {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => format!("http://{}", self.server.address),
+        }
+    }
+
+    /// Warns, once, that no agent fetches tasks.
+    fn warn_of_silence(&self) {
+        if !self.is_warned.swap(true, Ordering::Relaxed) {
+            let (url, wait) = (self.url(), self.config.fetch.as_secs());
+            tracing::warn!(
+                "no agent has fetched a task within {} s; start one that asks {url}/agents/next (docs/agents.md). A task \
+                 waits {wait} s (agent.fetch_ms), then its trajectory is excluded",
+                PATIENCE.as_secs()
+            );
         }
     }
 
@@ -120,7 +140,16 @@ impl Agents {
             "task": task,
         }));
         let config = &self.config;
-        match tokio::time::timeout(config.fetch, taken).await {
+        let mut taken = std::pin::pin!(taken);
+        let patience = PATIENCE.min(config.fetch);
+        let taken = match tokio::time::timeout(patience, &mut taken).await {
+            Err(_) if patience < config.fetch => {
+                self.warn_of_silence();
+                tokio::time::timeout(config.fetch.saturating_sub(patience), taken).await
+            }
+            taken => taken,
+        };
+        match taken {
             Ok(Ok(())) => {}
             _ => {
                 return AgentEnd::Failed(format!(

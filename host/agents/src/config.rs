@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -67,6 +68,18 @@ impl Default for AgentConfig {
             token_env: None,
             wall: Duration::from_mins(5),
             fetch: Duration::from_mins(10),
+        }
+    }
+}
+
+/// The kind of agent, for the first lines of a run.
+impl fmt::Display for AgentConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.plugin, &self.public_url, self.listen) {
+            (Some(plugin), _, _) => write!(f, "the plugin `{plugin}`"),
+            (None, Some(url), Some(_)) => write!(f, "whoever asks {url}/agents/next for a task"),
+            (None, None, Some(at)) => write!(f, "whoever asks http://{at}/agents/next for a task"),
+            (None, _, None) => write!(f, "{}", self.command.join(" ")),
         }
     }
 }

@@ -8,6 +8,7 @@ use rlf_dialogue::task::Task;
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_dialogue::tool::Ended;
 use rlf_dialogue::trajectory::{Event, ModelSegment, Segment, Trajectory};
+use rlf_rollout::evaluate::Evaluation;
 use rlf_rollout::statistics::Rate;
 
 /// A progress bar for work of `parts` parts, on standard error. In a pipe, it shows nothing.
@@ -23,6 +24,16 @@ pub(crate) fn progress_bar(parts: usize) -> ProgressBar {
 /// A share as a percentage, or a dash if there is none.
 pub(crate) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0))
+}
+
+/// Says how many trajectories of an evaluation were excluded, and why the first was; `None` if none was.
+pub(crate) fn excluded(evaluation: &Evaluation) -> Option<String> {
+    let why = evaluation.excluded_because.as_ref()?;
+    let share = percent(Some(evaluation.excluded));
+    Some(format!(
+        "{share} of the trajectories were excluded, the first because: {}",
+        printable(why)
+    ))
 }
 
 /// The confidence interval of a rate in percent; empty if nothing was scored.

@@ -15,7 +15,7 @@ use rlf_run::{Moment, RunReporter, RunSummary};
 use rlf_train::metrics::{MetricsLine, names};
 use rlf_train::phase::Phase;
 
-use crate::display::{interval, percent};
+use crate::display::{excluded, interval, percent};
 use crate::warning::warn;
 
 /// Prints a run's reports on standard output and standard error.
@@ -110,7 +110,10 @@ impl RunReporter for Progress {
 
     fn evaluated(&self, moment: Option<Moment>, after: (Phase, u64), evaluation: &Evaluation) {
         self.worked.store(true, Ordering::Relaxed);
-        let text = success(moment, after, evaluation);
+        let mut text = success(moment, after, evaluation);
+        if let Some(why) = excluded(evaluation) {
+            let _ = write!(text, "\n    {why}");
+        }
         self.with_bar(|shown| {
             if let Some((_, bar)) = shown {
                 bar.suspend(|| say!("{text}"));
@@ -197,6 +200,9 @@ fn describe(summary: &RunSummary) {
     if !summary.tools.is_empty() {
         say!("{} {}", style("tools").bold(), summary.tools.join(", "));
     }
+    if let Some(agent) = &summary.agent {
+        say!("{} {agent}", style("agent").bold());
+    }
     say!("{} {}", style("template").bold(), template(summary));
     say!(
         "{} {}; success is {}",
@@ -215,7 +221,7 @@ fn template(summary: &RunSummary) -> String {
     match (changed.is_empty(), summary.history) {
         (true, _) => format!("{origin}: earlier turns read the same when they are rendered again"),
         (false, History::AsSampled) => format!(
-            "{origin}: would change earlier turns if it rendered them again ({changed}); this run keeps them as sampled, so nothing is lost"
+            "{origin}: earlier turns stay as they were sampled; rendered again, some would read differently ({changed})"
         ),
         (false, History::Template) => format!(
             "{origin}: changes earlier turns when it renders them again ({changed}); each change begins a new training sequence"
@@ -269,6 +275,7 @@ mod tests {
                 vocabulary: 0,
                 environments: Vec::new(),
                 tools: Vec::new(),
+                agent: None,
                 template: "chat.jinja".to_owned(),
                 template_changes: changes.to_vec(),
                 history,
@@ -283,8 +290,8 @@ mod tests {
         }
         assert_eq!(
             told(&["thoughts", "white space"], History::AsSampled),
-            "chat.jinja: would change earlier turns if it rendered them again (thoughts, white space); this run keeps them \
-             as sampled, so nothing is lost"
+            "chat.jinja: earlier turns stay as they were sampled; rendered again, some would read \
+             differently (thoughts, white space)"
         );
         assert_eq!(
             told(&["thoughts"], History::Template),

@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// The endpoint refuses this question. A retry would not help.
-    #[error("the endpoint {host} refused: status {status}{}", quotation(.text))]
+    #[error("the endpoint {host} refused: status {status}{}{}", quotation(.text), hint(*.status))]
     Refused {
         /// The endpoint's host.
         host: String,
@@ -112,6 +112,14 @@ fn within(attempts: u32) -> String {
     match attempts {
         0 | 1 => String::new(),
         more => format!(" in {more} attempts"),
+    }
+}
+
+/// The usual mistake behind a status.
+fn hint(status: u16) -> &'static str {
+    match status {
+        404 => "; does the base URL lack its path, such as `/v1`?",
+        _ => "",
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) async fn connect(
     }
     Err(FetchError::Unavailable(format!(
         "cannot connect to `{}`: {}",
-        target.host,
+        target.authority(),
         last.kind()
     )))
 }

@@ -28,7 +28,25 @@ struct Entry {
     headers: BTreeMap<String, String>,
     #[serde(default)]
     disabled: bool,
+    #[serde(default = "yes")]
+    enabled: bool,
 }
+
+fn yes() -> bool {
+    true
+}
+
+/// Keys of `[mcp.NAME]` that no other host has, so that they are meant for this one.
+const OWN_KEYS: [&str; 8] = [
+    "deadline_ms",
+    "connect_ms",
+    "max_concurrency",
+    "retries",
+    "result_bytes",
+    "arguments_bytes",
+    "rename",
+    "protocol",
+];
 
 /// Adds the servers of `mcp_servers`, which is a block or the path of a file with one, to those of `[mcp.NAME]`. The path
 /// starts at `base`.
@@ -72,6 +90,11 @@ fn read_mcp_servers(text: &str) -> Result<BTreeMap<String, McpConfig>, McpError>
     };
     let mut configs = BTreeMap::new();
     for (name, entry) in servers {
+        if let Some(key) = OWN_KEYS.iter().find(|key| entry.get(**key).is_some()) {
+            return Err(wrong(format!(
+                "server {name:?}: `{key}` is no key of a block; write the server as a table [mcp.NAME], which has it"
+            )));
+        }
         let entry: Entry = Entry::deserialize(entry)
             .map_err(|error| wrong(format!("server {name:?}: {error}")))?;
         if entry.transport.as_deref() == Some("sse") {
@@ -88,7 +111,7 @@ fn read_mcp_servers(text: &str) -> Result<BTreeMap<String, McpConfig>, McpError>
             directory: entry.cwd.map(Into::into),
             url: entry.url,
             headers: entry.headers,
-            enabled: !entry.disabled,
+            enabled: entry.enabled && !entry.disabled,
             ..McpConfig::default()
         };
         if configs.insert(valid.clone(), config).is_some() {
@@ -120,6 +143,8 @@ mod tests {
         for (name, config) in &configs {
             config.check(name).unwrap();
         }
+        let off = read_mcp_servers(r#"{"a": {"command": "b", "enabled": false}}"#).unwrap();
+        assert!(!off["a"].enabled);
         let bare = read_mcp_servers(r#"{"a": {"command": "b"}}"#).unwrap();
         assert_eq!(bare["a"].command.as_deref(), Some("b"));
     }
@@ -130,6 +155,10 @@ mod tests {
             ("{", "it is not JSON"),
             ("[]", "no object `mcpServers`"),
             (r#"{"a": {"args": "b"}}"#, "server \"a\": "),
+            (
+                r#"{"a": {"command": "b", "deadline_ms": 5}}"#,
+                "`deadline_ms` is no key of a block",
+            ),
             (
                 r#"{"a": {"type": "sse", "url": "http://b"}}"#,
                 "old transport",

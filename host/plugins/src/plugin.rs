@@ -336,6 +336,14 @@ impl Plugin {
         }
     }
 
+    /// The key of its grants that names the [`open_tools`](Self::open_tools).
+    pub fn open_tools_key(&self) -> &'static str {
+        match self.kind() {
+            PluginKind::Interpreter if !self.grants.programs.tools.is_empty() => "programs.tools",
+            _ => "tools",
+        }
+    }
+
     /// True if its calls can make other calls, run programs or ask models.
     pub fn calls_others(&self) -> bool {
         let programs_call =

@@ -41,6 +41,9 @@ pub struct Evaluation {
     pub samples: usize,
     /// Share of all trajectories that were excluded.
     pub excluded: f64,
+    /// The reason why the first of them was excluded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excluded_because: Option<String>,
     /// Mean number of calls per sampled trajectory.
     pub calls: f64,
 }
@@ -82,10 +85,13 @@ fn summarise(split: Split, samples: usize, greedy: &[Group], sampled: &[Group]) 
     }
     let trajectories = || sampled.iter().flat_map(|g| &g.trajectories);
     let all = greedy.iter().chain(sampled);
-    let (mut total, mut excluded) = (0, 0);
+    let (mut total, mut excluded, mut excluded_because) = (0, 0, None);
     for score in all.flat_map(|g| &g.scores) {
         total += 1;
-        excluded += usize::from(score.is_err());
+        if let Err(why) = score {
+            excluded += 1;
+            excluded_because.get_or_insert_with(|| why.reason.clone());
+        }
     }
     Evaluation {
         split,
@@ -101,6 +107,7 @@ fn summarise(split: Split, samples: usize, greedy: &[Group], sampled: &[Group]) 
         terms,
         samples,
         excluded: excluded as f64 / total.max(1) as f64,
+        excluded_because,
         calls: trajectories().map(|t| t.outcomes().count()).sum::<usize>() as f64
             / trajectories().count().max(1) as f64,
     }

@@ -13,6 +13,7 @@ use rlf_models::ModelsError;
 use rlf_plugins::counters::Unhealthy;
 use rlf_policy::PolicyError;
 use rlf_rollout::RolloutError;
+use rlf_rollout::evaluate::Evaluation;
 use rlf_sandbox::SandboxError;
 use rlf_tools::tool_manager::ToolError;
 use rlf_train::error::TrainError;
@@ -97,6 +98,16 @@ pub enum RunFailure {
 }
 
 impl RunFailure {
+    /// The error of an evaluation whose trajectories were all excluded.
+    pub(crate) fn if_nothing_graded(evaluation: &Evaluation) -> Result<(), Self> {
+        match &evaluation.excluded_because {
+            Some(reason) if evaluation.excluded >= 1.0 => Err(Self::NothingGraded {
+                reason: reason.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let action = action.into();
         |source| Self::Io { action, source }

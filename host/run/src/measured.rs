@@ -36,8 +36,6 @@ pub struct Measurement {
     pub evaluation: Evaluation,
     /// The tokens spent.
     pub spent: TokensSpent,
-    /// The reason why the first excluded trajectory among the sampled ones was excluded.
-    pub excluded: Option<String>,
 }
 
 impl MeasuredEndpoint {
@@ -112,23 +110,15 @@ impl MeasuredEndpoint {
                 temperature,
                 ..SamplingParams::default()
             };
-            let (evaluation, groups) = self
+            let (evaluation, _) = self
                 .parts
                 .evaluate_with(&engine, split, tasks, samples, params, 0)
                 .await?;
-            let mut scores = groups.iter().flat_map(|group| &group.scores);
-            let excluded = scores.find_map(|score| score.as_ref().err());
-            let excluded = excluded.map(|excluded| excluded.reason.clone());
-            match excluded {
-                Some(reason) if evaluation.excluded >= 1.0 => {
-                    Err(RunFailure::NothingGraded { reason })
-                }
-                excluded => Ok(Measurement {
-                    evaluation,
-                    spent: self.player.spent(),
-                    excluded,
-                }),
-            }
+            RunFailure::if_nothing_graded(&evaluation)?;
+            Ok(Measurement {
+                evaluation,
+                spent: self.player.spent(),
+            })
         })
     }
 }

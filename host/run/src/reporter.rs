@@ -88,6 +88,8 @@ pub struct RunSummary {
     pub environments: Vec<String>,
     /// Tools that tasks may use besides those of their environment.
     pub tools: Vec<String>,
+    /// The agent that leads trajectories, if it is not the run's own loop.
+    pub agent: Option<String>,
     /// Origin of the chat template.
     pub template: String,
     /// Cases in which the template changes earlier turns when it renders them again.

@@ -82,6 +82,7 @@ impl SavedRun {
                 .parts
                 .evaluate(&self.model, split, tasks, samples, params, step)
                 .await?;
+            RunFailure::if_nothing_graded(&evaluation)?;
             Ok(evaluation)
         })
     }

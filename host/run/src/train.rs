@@ -275,10 +275,10 @@ async fn try_parts(
             })?;
         phase = Phase::Sft;
     }
-    observer
+    let evaluation = observer
         .test(Moment::Start, model, phase, 0, run.metrics())
         .await?;
-    Ok(())
+    RunFailure::if_nothing_graded(&evaluation)
 }
 
 /// Trains the configured phases from the checkpoint on. Returns how the last one ended.
@@ -349,6 +349,7 @@ fn summary(parts: &RunParts, model: &Model, checkpoint: Option<&Checkpoint>) -> 
         vocabulary: parts.tokenizer.vocab_size(),
         environments: environments.into_iter().collect(),
         tools: tools.iter().map(|tool| tool.name.clone()).collect(),
+        agent: parts.config.agent.as_ref().map(ToString::to_string),
         template: parts.dialogue.template().origin().to_owned(),
         template_changes: cases
             .iter()

@@ -12,7 +12,7 @@ pub enum ServeError {
     #[error(transparent)]
     Config(#[from] ServeConfigError),
     /// The operator allows a plugin that is not loaded.
-    #[error("serve.allow names the plugin `{plugin}`, which is not loaded; {hint}")]
+    #[error("serve.allow: no plugin or MCP server `{plugin}` is loaded; {hint}")]
     NotLoaded {
         /// The name in `allow`.
         plugin: String,

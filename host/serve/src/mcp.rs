@@ -43,9 +43,9 @@ const MAX_MESSAGE_BYTES: usize = 32 << 20;
 /// Key of a request's `_meta` for the seed of the call.
 const SEED: &str = "rlf-host/seed";
 
-const INSTRUCTIONS: &str = "Every call runs in a sandbox of its own and keeps nothing, except sessions of environments: \
-    open_environment returns the session's name and its tools, and call_environment calls them. The same call with the same \
-    seed gives the same answer.";
+const INSTRUCTIONS: &str = "Every call runs in a sandbox of its own and keeps nothing, and the same call with the same seed \
+    gives the same answer, except for tools that lead out of the sandbox (openWorldHint). Environments have sessions: \
+    open_environment returns the session's name and its tools, and call_environment calls them.";
 
 /// The handler of one client.
 #[derive(Debug, Clone)]

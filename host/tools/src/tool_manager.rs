@@ -89,10 +89,12 @@ pub enum ToolError {
     #[error("`tools.max_concurrency` is 0, so no call could run; write 1 or more")]
     NoConcurrency,
     /// A plugin is granted a tool that does not exist.
-    #[error("[plugins.{plugin}] `tools`: {error}")]
+    #[error("[plugins.{plugin}] `{key}`: {error}")]
     Opened {
         /// The plugin that calls.
         plugin: String,
+        /// The key that names the tool.
+        key: &'static str,
         /// The missing tool.
         error: Box<Self>,
     },
@@ -118,16 +120,18 @@ pub enum ToolError {
     },
     /// A server offers a tool under a name that another tool has.
     #[error(
-        "[mcp.{server}] `{name}` is also a tool of `{other}`; write `rename.{name} = \"{server}_{name}\"`, or leave it out of \
-         `tools`"
+        "[mcp.{server}] `{name}` is also a tool of `{other}`; write `rename.{own:?} = \"{server}_{name}\"`, or leave `{own}` \
+         out of `tools`"
     )]
     Taken {
         /// The server.
-        server: String,
+        server: Box<str>,
         /// The tool.
-        name: String,
+        name: Box<str>,
+        /// The server's own name for it.
+        own: Box<str>,
         /// The plugin or server that has the name.
-        other: String,
+        other: Box<str>,
     },
     /// Programs may call a tool that runs programs.
     #[error(
@@ -279,9 +283,10 @@ impl ToolManager {
             // Two plugins never offer the same name: the registry refuses such tools.
             if let Some(other) = by_name.insert(tool.name().to_owned(), index) {
                 return Err(ToolError::Taken {
-                    server: tool.owner_name().to_owned(),
-                    name: tool.name().to_owned(),
-                    other: tools[other].owner_name().to_owned(),
+                    server: tool.owner_name().into(),
+                    name: tool.name().into(),
+                    own: tool.loaded.own_name.as_str().into(),
+                    other: tools[other].owner_name().into(),
                 });
             }
         }
@@ -309,6 +314,7 @@ impl ToolManager {
                 let opened = manager.definitions(Some(plugin.open_tools()));
                 opened.map_err(|error| ToolError::Opened {
                     plugin: plugin.name().to_owned(),
+                    key: plugin.open_tools_key(),
                     error: Box::new(error),
                 })?;
             }

@@ -26,7 +26,7 @@ pub enum TrainError {
     #[error(transparent)]
     Sample(#[from] SampleError),
     /// The rollouts failed.
-    #[error("rollouts of step {step}: {source}")]
+    #[error("rollouts of RL step {}: {source}", step + 1)]
     Rollouts {
         /// Counted from 0.
         step: u64,
@@ -34,7 +34,7 @@ pub enum TrainError {
         source: BoxError,
     },
     /// The source of demonstrations failed, or none of its demonstrations has a token to train on.
-    #[error("demonstrations of step {step}: {source}")]
+    #[error("demonstrations of SFT step {}: {source}", step + 1)]
     Demonstrations {
         /// Counted from 0.
         step: u64,
@@ -53,8 +53,9 @@ pub enum TrainError {
     },
     /// Too many groups were dropped: the rest of the step would be a biased sample.
     #[error(
-        "step {step} lost {dropped} of its {groups} groups, more than `rl.max_dropped_share = {limit}` allows; \
-         most frequent reasons: {reasons}"
+        "RL step {} lost {dropped} of its {groups} groups, more than `rl.max_dropped_share = {limit}` allows; \
+         most frequent reasons: {reasons}",
+        step + 1
     )]
     TooManyDropped {
         /// Counted from 0.
@@ -73,8 +74,9 @@ pub enum TrainError {
     Guard(#[from] GuardError),
     /// Training diverged. The weights are those before the update.
     #[error(
-        "{phase} step {step}: the loss is {loss}; lower `{phase}.optimizer.learning_rate`, or another setting of the loss or \
-         the optimiser that is very large, and continue from the last checkpoint"
+        "{phase} step {}: the loss is {loss}; lower `{phase}.optimizer.learning_rate`, or another setting of the loss or the \
+         optimiser that is very large, and continue from the last checkpoint",
+        step + 1
     )]
     NotFinite {
         /// The phase.

@@ -728,7 +728,7 @@ fn a_play_ahead_that_fails_ends_its_own_step() {
         &stale_config(2),
         &KEEP,
     );
-    let said = "rollouts of step 3: the game is broken";
+    let said = "rollouts of RL step 4: the game is broken";
     assert_eq!(error, Err(said.to_owned()));
     // The steps before it are done.
     assert_eq!(lines(&path).last().unwrap()["step"], 3);

@@ -680,6 +680,10 @@ fn an_agent_that_cannot_work_is_refused_before_training() {
     );
     refused("agent.listen = '0.0.0.0:8700'", "agent.token_env");
     refused(
+        "agent.command = ['sh', '-c', 'echo no model here >&2; exit 3']",
+        "no trajectory could be graded; the first was excluded: agent: it ended with exit status: 3; it wrote: no model here",
+    );
+    refused(
         "agent.command = ['no-such-program']",
         "agent.command: no folder of PATH has a program `no-such-program`",
     );

@@ -189,7 +189,15 @@ fn an_environment_is_played_in_sessions_of_their_own() {
     let config = "[serve]\nmax_sessions = 2\n";
     let service = Service::start(&Host::with_test_plugins(), config, &[]);
     let session = Session::open(&service);
-    let open = || session.call("open_environment", &json!({"environment": "counter"}));
+    let scenario = session.call("open_environment", &json!({"environment": "counter"}));
+    let scenario: &Value = &scenario["result"]["structuredContent"];
+    assert_eq!(scenario["messages"][0]["content"], "The count is 1.");
+    session.call(
+        "close_environment",
+        &json!({"session": scenario["session"]}),
+    );
+    let empty = json!({"environment": "counter", "setup": {}});
+    let open = || session.call("open_environment", &empty);
     let opened = open();
     let opened: &Value = &opened["result"]["structuredContent"];
     let name = opened["session"].as_str().expect("a session");

@@ -257,6 +257,22 @@ fn over_http_a_session_is_named_or_fresh() {
         let refused = rpc("openenv/session/create", wrong);
         assert_eq!(refused["error"]["code"], -32_602, "{refused}");
     }
+    let judged = rpc(
+        "openenv/session/create",
+        json!({"reference": {"count": 5}, "setup": {"start": 5}}),
+    );
+    let judged = &judged["result"];
+    assert_eq!(
+        judged["_meta"]["rlf-host/messages"][0]["content"],
+        "The count is 5."
+    );
+    let end = json!({"session_id": judged["session_id"], "answer": "five"});
+    let closed = rpc("openenv/session/close", end);
+    let meta = &closed["result"]["_meta"];
+    assert_eq!(
+        *meta,
+        json!({"rlf-host/reward": 1.0, "rlf-host/reason": "1 of 1 are right"})
+    );
     // Each would otherwise act in a task of its own, or in another environment.
     let named = json!({"session_id": [session], "name": "show"});
     assert_eq!(rpc("tools/call", named)["error"]["code"], -32_602);

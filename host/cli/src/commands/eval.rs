@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::advice::with_options;
 use crate::arguments::{Eval, MeasuredModel};
-use crate::display::{interval, name_width, percent, printable};
+use crate::display::{excluded, interval, name_width, percent, printable};
 use crate::interrupt;
 use crate::plugins::sources;
 use crate::progress::Progress;
@@ -48,6 +48,7 @@ pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
     let chosen = Chosen::new(options, &saved.parts)?;
     let evaluating = saved.evaluate(chosen.split, &chosen.tasks, chosen.samples, params);
     let evaluation = super::runtime()?.block_on(evaluating)?;
+    warn_of_excluded(&evaluation);
     if options.json {
         print_json(&evaluation, chosen.users.as_ref(), None)?;
     } else {
@@ -79,12 +80,7 @@ fn measure(options: &Eval) -> anyhow::Result<ExitCode> {
     let measurement = super::runtime()?
         .block_on(measuring)
         .map_err(with_options)?;
-    if measurement.evaluation.excluded > 0.0 {
-        let share = percent(Some(measurement.evaluation.excluded));
-        let why = measurement.excluded.as_ref();
-        let why = why.map_or_else(String::new, |why| format!(", the first because: {why}"));
-        warn(&format!("{share} of the trajectories were excluded{why}"));
-    }
+    warn_of_excluded(&measurement.evaluation);
     let endpoint = measured.endpoint().config();
     let (url, model) = (endpoint.base(), &endpoint.model);
     let spent = &measurement.spent;
@@ -98,6 +94,12 @@ fn measure(options: &Eval) -> anyhow::Result<ExitCode> {
         print_spent(spent);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn warn_of_excluded(evaluation: &Evaluation) {
+    if let Some(why) = excluded(evaluation) {
+        warn(&why);
+    }
 }
 
 /// Sets the keys of `[endpoint]` that the options give.

@@ -84,6 +84,10 @@ fn over_streams(options: &ServeMcp, added: &[PathBuf]) -> anyhow::Result<ExitCod
     let runtime = runtime()?;
     let stop = asked_to_stop()?;
     let withheld = |name: &str, why: &str| warn(&format!("withheld: {name}: {why} (--allow NAME)"));
+    for name in operator.servers_left_out(&loaded.tools) {
+        let why = "it leads to a server outside of the sandbox";
+        warn(&format!("withheld: mcp.{name}: {why} (--allow {name})"));
+    }
     let served = runtime.block_on(async {
         let streams = (tokio::io::stdin(), tokio::io::stdout());
         let offer = loaded.offer(&operator);

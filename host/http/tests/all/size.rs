@@ -190,5 +190,6 @@ async fn an_answer_that_is_none_is_unavailable() {
     let port = closed.local_addr().unwrap().port();
     drop(closed);
     let reason = unavailable(fetch(&small(port), port).await);
-    assert_eq!(reason, "cannot connect to `api.test`: connection refused");
+    let said = format!("cannot connect to `api.test:{port}`: connection refused");
+    assert_eq!(reason, said);
 }

@@ -29,8 +29,7 @@ const CLOSE: &str = "close_environment";
 #[serde(deny_unknown_fields)]
 struct Open {
     environment: String,
-    #[serde(default)]
-    setup: Map<String, Value>,
+    setup: Option<Map<String, Value>>,
     seed: Option<u64>,
 }
 
@@ -97,7 +96,7 @@ pub(super) fn definitions(exposure: &Exposure) -> Vec<Tool> {
             &["environment"],
             json!({
                 "environment": {"type": "string", "enum": environments},
-                "setup": {"type": "object", "description": "The task's setup, as the environment wants it. Default: none"},
+                "setup": {"type": "object", "description": "The task's setup, as the environment wants it. Default: that of one of its scenarios, chosen by the seed"},
                 "seed": {"type": "integer", "minimum": 0, "description": "Seed of all randomness in the session"},
             }),
         ),
@@ -233,17 +232,14 @@ async fn open(
             names.join(", ")
         )));
     }
-    let setup = Value::Object(setup);
+    let (sessions, seed) = (&service.sessions, own.unwrap_or(seed));
     let _place = service.call_place(wait).await?;
-    let (name, session) = service
-        .sessions
-        .open(
-            &environment,
-            &setup,
-            own.unwrap_or(seed),
-            Progress::default(),
-        )
-        .await?;
+    let setup = match setup {
+        Some(setup) => Value::Object(setup),
+        None => sessions.default_setup(&environment, seed).await?,
+    };
+    let opened = sessions.open(&environment, &setup, seed, Progress::default());
+    let (name, session) = opened.await?;
     let session = service.lock_session(&session, wait).await?;
     let session = &session.environment;
     let messages: Vec<Value> = (session.messages().iter())

@@ -59,9 +59,20 @@ impl Episode {
         }
     }
 
-    /// Closes a session that another request of this environment's clients kept. Returns false if there is none.
-    pub(super) fn close_other(&self, name: &str) -> bool {
-        (self.service.sessions).close(name, Some(&self.environment))
+    /// Closes a session that was kept. Returns the end of its episode with this answer, or why it could not be judged.
+    /// `None` if there is no such session.
+    pub(super) async fn close_other(
+        &self,
+        name: &str,
+        answer: Value,
+        wait: &mut WaitBudget,
+    ) -> Option<Result<Observed, Fault>> {
+        let mut other = Self::new(Arc::clone(&self.service), self.environment.clone());
+        other.resume(name).ok()?;
+        let answer = json!({"type": "answer", "answer": answer});
+        let ended = other.step(answer, wait).await;
+        let environment = Some(self.environment.as_str());
+        (self.service.sessions.close(name, environment)).then_some(ended)
     }
 
     /// Begins an episode. An earlier one ends.
@@ -221,6 +232,11 @@ impl Episode {
                     Reply::Silence | Reply::Ended => None,
                 };
                 (json!({"reply": reply}), feedback.step_reward)
+            }
+            Action::Answer { .. } if !progress.is_answered && progress.reference.is_null() => {
+                progress.is_answered = true;
+                let why = "no verdict: the reset had no `reference`";
+                (json!({"metadata": {"success": null, "reason": why}}), None)
             }
             Action::Answer { answer } if !progress.is_answered => {
                 let verdict = environment.verify(answer.as_deref(), &progress.reference);

@@ -121,8 +121,15 @@ fn invalid(id: Option<&Value>, error: &serde_json::Error) -> Value {
     failure(id.unwrap_or(&Value::Null), failed)
 }
 
-fn failure(id: &Value, failed: Failed) -> Value {
-    let error = json!({"code": failed.code, "message": failed.message, "data": failed.data});
+fn failure(
+    id: &Value,
+    Failed {
+        code,
+        message,
+        data,
+    }: Failed,
+) -> Value {
+    let error = json!({"code": code, "message": message, "data": data});
     json!({"jsonrpc": "2.0", "id": id, "error": error})
 }
 
@@ -149,14 +156,16 @@ async fn result(
     match method.as_str() {
         "openenv/session/create" => {
             let options = reset_options(params)?;
-            if !options.is_empty() {
-                episode.reset(options, wait).await?;
+            let mut begun = Value::Null;
+            if client == Client::Http || !options.is_empty() {
+                begun = episode.reset(options, wait).await?.observation;
             }
             let name = episode.name(wait).await?;
             if client == Client::Http {
                 episode.keep();
             }
-            Ok(json!({ "session_id": name }))
+            let meta = json!({"rlf-host/messages": begun["metadata"]["messages"]});
+            Ok(json!({"session_id": name, "_meta": meta}))
         }
         "openenv/session/close" => {
             let missing = "Invalid params - 'session_id' is required";
@@ -165,10 +174,18 @@ async fn result(
                 let what = "a WebSocket's own session ends with the WebSocket";
                 return Err(Failed::new(INVALID_REQUEST, what));
             }
-            if !episode.close_other(name) {
-                return Err(unknown_session());
-            }
-            Ok(json!({"session_id": name, "closed": true}))
+            let answer = params.get("answer").cloned().unwrap_or_default();
+            let judged = episode.close_other(name, answer, wait).await;
+            let (reward, reason) = match judged.ok_or_else(unknown_session)? {
+                Ok(Observed {
+                    mut observation,
+                    reward,
+                    ..
+                }) => (reward, observation["metadata"]["reason"].take()),
+                Err(fault) => (None, Value::String(fault.message)),
+            };
+            let meta = json!({"rlf-host/reward": reward, "rlf-host/reason": reason});
+            Ok(json!({"session_id": name, "closed": true, "_meta": meta}))
         }
         "tools/list" => {
             let tool = |tool: &ToolDefinition| json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema});
@@ -186,21 +203,16 @@ async fn result(
                 done,
             } = episode.step(action, wait).await?;
             let meta = json!({"rlf-host/reward": reward, "rlf-host/done": done});
-            match observation.get("error") {
-                Some(Value::Object(error)) => {
-                    let message = error.get("message").and_then(Value::as_str);
-                    let message = message.unwrap_or_default();
-                    Err(Failed {
-                        data: json!({ "_meta": meta }),
-                        ..Failed::new(INTERNAL_ERROR, message)
-                    })
-                }
-                _ => {
-                    let mut result = observation["result"].take();
-                    result["_meta"] = meta;
-                    Ok(result)
-                }
+            if let Some(Value::Object(error)) = observation.get("error") {
+                let message = error.get("message").and_then(Value::as_str);
+                return Err(Failed {
+                    data: json!({ "_meta": meta }),
+                    ..Failed::new(INTERNAL_ERROR, message.unwrap_or_default())
+                });
             }
+            let mut result = observation["result"].take();
+            result["_meta"] = meta;
+            Ok(result)
         }
         _ => Err(Failed::new(
             METHOD_NOT_FOUND,

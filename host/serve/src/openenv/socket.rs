@@ -45,6 +45,8 @@ pub(super) async fn serve(socket: WebSocket, mut episode: Episode, protocol: Pro
             break;
         }
     }
+    // Whoever sees the connection closed finds the session's place free.
+    drop(episode);
     client.leave().await;
 }
 

@@ -344,7 +344,7 @@ fn a_group_left_with_one_is_dropped_and_counted_and_too_many_stop_the_run() {
     assert!(refuse_biased(&batch, 9, 0.34).is_ok());
     let message = refuse_biased(&batch, 9, 0.3).unwrap_err().to_string();
     assert!(
-        message.contains("step 9 lost 1 of its 3 groups"),
+        message.contains("RL step 10 lost 1 of its 3 groups"),
         "{message}"
     );
     assert!(message.contains("1 x timed out while queued"), "{message}");
