@@ -109,7 +109,7 @@ fn result(called: Called) -> Result<CallToolResult, ErrorData> {
         ("rlf-host/terminated".to_owned(), json!(terminated)),
     ]);
     let Some(observation) = outcome.observation else {
-        let why = format!("the call ended as `{ended}`, and the trajectory is excluded");
+        let why = Refusal::without_observation(&outcome).message;
         return Err(ErrorData::internal_error(why, Some(Value::Object(meta))));
     };
     let text = ContentBlock::text(plain_text(&observation.content));

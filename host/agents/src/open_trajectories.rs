@@ -75,7 +75,7 @@ pub(crate) struct Lease {
 }
 
 impl OpenTrajectories {
-    /// None yet. `temperature` is the one at which training samples.
+    /// Makes an empty table. `temperature` is the one at which training samples.
     pub(crate) fn new(temperature: f32) -> Self {
         Self {
             temperature,

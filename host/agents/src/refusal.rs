@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use http::StatusCode;
+use rlf_dialogue::tool::CallOutcome;
 use rlf_rollout::RolloutError;
 use rlf_rollout::agent::TurnRefused;
 
@@ -26,6 +27,13 @@ impl Refusal {
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request", message)
+    }
+
+    /// Refuses a call that an infrastructure failure ended: there is nothing that the policy may read.
+    pub(crate) fn without_observation(outcome: &CallOutcome) -> Self {
+        let ended = outcome.ended.as_str();
+        let why = format!("the call ended as `{ended}`, and the trajectory is excluded");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", why)
     }
 
     /// Adds the place of the mistake in the body.

@@ -127,7 +127,9 @@ async fn call_tool(
         outcome,
         terminated,
     } = open.call(id, name, arguments).await?;
-    let observation = outcome.observation.unwrap_or_default();
+    let Some(observation) = &outcome.observation else {
+        return Err(Refusal::without_observation(&outcome));
+    };
     let called = json!({
         "ended": outcome.ended.as_str(),
         "failed": observation.failed || outcome.ended != Ended::Ok,

@@ -12,7 +12,7 @@ use url::Url;
 use crate::error::McpError;
 use crate::variables::{Piece, pieces};
 
-/// Maximum size of one message of a server, in bytes. Larger ones are dropped.
+/// Maximum size of one message of a server, in bytes. A larger one ends the connection.
 pub(crate) const MAX_MESSAGE_BYTES: u64 = 16 << 20;
 /// Maximum size of one message to a server, in bytes.
 const MAX_REQUEST_BYTES: u64 = 16 << 20;

@@ -21,7 +21,7 @@ const INHERITED: [&str; 10] = [
 ];
 /// Number of lines of standard error that are kept for messages.
 const KEPT_LINES: usize = 5;
-/// Longer lines are cut.
+/// Maximum length of a kept line, in bytes.
 const LINE_BYTES: u64 = 1_000;
 /// Time that a process has to end, after its input was closed and again after it was asked to end.
 const GRACE: Duration = Duration::from_secs(1);

@@ -16,8 +16,8 @@ pub(crate) struct Case<'a> {
     setting: Vec<Block>,
 }
 
-/// The cost of a trajectory's grading. For questions about several trajectories, each has its share, so the sum over a
-/// group is what the group took.
+/// The cost of a trajectory's grading. For questions about several trajectories, each has its share. Answers that the host
+/// rejected and asked for again (`schema_retries`) are not in it; the metrics `model/NAME/*` have them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Cost {
     pub(crate) questions: f64,

@@ -37,6 +37,11 @@ for wrong in (lambda: calculate(5), lambda: calculate('1', '2'), lambda: calcula
         wrong()
     except (tools.ToolError, TypeError) as error:
         print(type(error).__name__, error)
+print(calculate.__doc__.splitlines()[0], hasattr(tools, '__path__'))
+try:
+    from tools import search
+except ImportError as error:
+    print(error)
 ";
     let outcome = run(OPEN, code);
     assert_eq!(
@@ -44,7 +49,9 @@ for wrong in (lambda: calculate(5), lambda: calculate('1', '2'), lambda: calcula
         "['calculate'] 42 2\n\
          ToolError error: invalid arguments: `expression` must be a string, got 5\n\
          TypeError calculate() takes 1 positional arguments but 2 were given\n\
-         TypeError calculate() got multiple values for argument 'expression'"
+         TypeError calculate() got multiple values for argument 'expression'\n\
+         calculate(expression) False\n\
+         there is no tool 'search' here; there are: calculate"
     );
     let nested = outcome["nested"].as_array().expect("calls are recorded");
     let ends: Vec<_> = nested

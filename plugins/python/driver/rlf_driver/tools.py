@@ -44,11 +44,20 @@ class Tools(importlib.abc.Loader):
         ToolError.__module__ = NAME
         module.ToolError = ToolError
 
+        def missing(name):
+            if name.startswith("_"):
+                raise AttributeError(name)
+            known = ", ".join(module.__all__)
+            raise ImportError(f"there is no tool {name!r} here; there are: {known}", name=NAME)
+
+        module.__getattr__ = missing
+
 
 def function(definition):
     """A tool as a function, with its parameters in the order of the schema."""
     name = definition["name"]
-    properties = list(definition["input_schema"].get("properties", ()))
+    schema = definition["input_schema"]
+    properties = list(schema.get("properties", ()))
 
     def call(*positional, **arguments):
         if len(positional) > len(properties):
@@ -63,8 +72,18 @@ def function(definition):
 
     call.__name__ = call.__qualname__ = name.replace("-", "_")
     call.__module__ = NAME
-    call.__doc__ = f"{name}({', '.join(properties)})\n\n{definition['description']}"
+    shown = ", ".join(parameter(schema, key) for key in properties)
+    call.__doc__ = f"{call.__name__}({shown})\n\n{definition['description']}"
     return call
+
+
+def parameter(schema, name):
+    """A parameter as a signature shows it."""
+    if name in schema.get("required", ()):
+        return name
+    about = schema["properties"][name]
+    default = about.get("default") if isinstance(about, dict) else None
+    return f"{name}={default!r}"
 
 
 def result(answer):
