@@ -1,30 +1,28 @@
 //! The connection to one server: made at the beginning, and again when it broke.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rlf_dialogue::tool::Ended;
 use rlf_plugins::arguments::validate;
 use rlf_plugins::bindings::types;
-use rlf_plugins::offered_tools::MAX_TOOLS;
 use rlf_plugins::outcome::CallEnd;
 use rlf_plugins::schema::ToolSchema;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest,
-    ErrorCode, Implementation, JsonObject, ListToolsRequest, PaginatedRequestParams,
-    ProtocolVersion, Tool,
+    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ErrorCode,
+    Implementation, JsonObject, ProtocolVersion, Tool,
 };
 use rmcp::service::{ClientInitializeError, NotificationContext, RunningService, ServiceError};
-use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt as _, Peer, RoleClient};
-use serde_json::Value;
+use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt as _, RoleClient};
 use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::config::{McpConfig, Protocol};
 use crate::ending::Ending;
+use crate::error::reason;
+use crate::known_tools::KnownTools;
 use crate::listing::Listing;
 use crate::process::{LastLines, Process};
 use crate::web::{self, Web};
@@ -36,10 +34,6 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 const LIST_AGAIN: Duration = Duration::from_secs(2);
 /// Number of calls in a row without an answer in time, after which the connection counts as broken.
 const SILENT_CALLS: u32 = 3;
-/// Maximum number of answers that a list of tools is spread over.
-const MAX_PAGES: usize = 64;
-/// Maximum length of a server's error text, in characters.
-const REASON_CHARS: usize = 500;
 
 /// The connection to one server.
 #[derive(Debug)]
@@ -53,29 +47,7 @@ pub(crate) struct Connection {
     said: LastLines,
     /// Connections since the last answer to a call.
     attempts: AtomicU32,
-    /// The tools at the beginning.
-    known: OnceLock<BTreeMap<String, Known>>,
-}
-
-/// A tool at the beginning.
-#[derive(Debug)]
-struct Known {
-    /// Hash of the schema of its arguments, as the model was shown it.
-    arguments: blake3::Hash,
-    /// The schema of its structured answers.
-    output_schema: Option<ToolSchema>,
-}
-
-impl Known {
-    fn new(tool: &Tool) -> Self {
-        let schema = tool.output_schema.as_ref();
-        Self {
-            arguments: hash_of_arguments(tool),
-            // A schema that cannot be checked promises nothing.
-            output_schema: schema
-                .and_then(|schema| ToolSchema::new(Value::Object((**schema).clone())).ok()),
-        }
-    }
+    known: KnownTools,
 }
 
 /// The way to a server.
@@ -124,7 +96,7 @@ impl Live {
     async fn list(&self) -> Result<Listing, String> {
         // What is announced from here on is in no listing yet.
         self.is_changed.store(false, Ordering::Relaxed);
-        list(self.service.peer()).await
+        Listing::of(self.service.peer()).await
     }
 
     /// Ends the connection, then the process.
@@ -172,7 +144,7 @@ impl Connection {
             permits: Semaphore::new(config.max_concurrency),
             said: LastLines::default(),
             attempts: AtomicU32::new(0),
-            known: OnceLock::new(),
+            known: KnownTools::default(),
             config: config.clone(),
         })
     }
@@ -227,10 +199,7 @@ impl Connection {
         if sent >= deadline {
             return late("no time was left when the call's turn came");
         }
-        let output_schema = self
-            .known
-            .get()
-            .and_then(|known| known.get(&tool)?.output_schema.as_ref());
+        let output_schema = self.known.output_schema(&tool);
         let params = CallToolRequestParams::new(tool.clone()).with_arguments(arguments);
         let Ok(answer) = timeout_at(deadline, live.service.call_tool_once(params)).await else {
             // A call that waited long for its turn left the server little time.
@@ -266,7 +235,9 @@ impl Connection {
                     // Either the arguments are wrong, or the tool is not there any more. A list that does not come soon
                     // says neither.
                     let soon = deadline.min(Instant::now() + LIST_AGAIN);
-                    if let Ok(Ok(listing)) = timeout_at(soon, list(live.service.peer())).await {
+                    if let Ok(Ok(listing)) =
+                        timeout_at(soon, Listing::of(live.service.peer())).await
+                    {
                         self.compare(&live, &listing.tools);
                     }
                     if live.gone().contains(&tool) {
@@ -340,21 +311,7 @@ impl Connection {
 
     /// Compares the tools with those of the beginning.
     fn compare(&self, live: &Live, tools: &[Tool]) {
-        let known = self.known.get_or_init(|| {
-            let known = tools
-                .iter()
-                .map(|tool| (tool.name.to_string(), Known::new(tool)));
-            known.collect()
-        });
-        let now: BTreeMap<&str, blake3::Hash> = tools
-            .iter()
-            .map(|tool| (&*tool.name, hash_of_arguments(tool)))
-            .collect();
-        let gone: BTreeSet<String> = known
-            .iter()
-            .filter(|(name, known)| now.get(name.as_str()) != Some(&known.arguments))
-            .map(|(name, _)| name.clone())
-            .collect();
+        let gone = self.known.missing(tools);
         if !gone.is_empty() {
             let gone: Vec<&str> = gone.iter().map(String::as_str).collect();
             tracing::warn!(
@@ -451,32 +408,6 @@ impl ClientHandler for Handler {
     }
 }
 
-async fn list(peer: &Peer<RoleClient>) -> Result<Listing, String> {
-    let mut listing = Listing::default();
-    let mut params = None;
-    for _ in 0..MAX_PAGES {
-        let request = ListToolsRequest {
-            params,
-            ..ListToolsRequest::default()
-        };
-        let request = ClientRequest::ListToolsRequest(request);
-        let page = peer.send_request(request).await;
-        let next = listing.add(page.map_err(|error| reason(&error))?)?;
-        if listing.len() > MAX_TOOLS {
-            return Err(format!("it has more than {MAX_TOOLS} of them"));
-        }
-        let Some(cursor) = next else {
-            return Ok(listing);
-        };
-        params = Some(PaginatedRequestParams::default().with_cursor(Some(cursor)));
-    }
-    Err(format!("the list has more than {MAX_PAGES} pages"))
-}
-
-fn hash_of_arguments(tool: &Tool) -> blake3::Hash {
-    blake3::hash(&serde_json::to_vec(&tool.input_schema).unwrap_or_default())
-}
-
 /// True if the server refused a call's parameters: the tool's name or its arguments.
 fn is_refused(answer: &Result<CallToolResponse, ServiceError>) -> bool {
     matches!(answer, Err(ServiceError::McpError(error)) if error.code == ErrorCode::INVALID_PARAMS)
@@ -539,21 +470,4 @@ fn not_connected(error: &ClientInitializeError) -> String {
         ClientInitializeError::ConnectionClosed(_) => "the server closed the connection".to_owned(),
         error => reason(error),
     }
-}
-
-/// An error with its causes, short and safe to print.
-fn reason(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    rlf_sandbox::safe_text(text.as_bytes())
-        .chars()
-        .take(REASON_CHARS)
-        .collect()
 }

@@ -1,5 +1,10 @@
 //! The reasons why a server cannot be used.
 
+use std::error::Error;
+
+/// Maximum length of a server's error text, in characters.
+const REASON_CHARS: usize = 500;
+
 /// A server that cannot be used, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum McpError {
@@ -50,4 +55,21 @@ impl McpError {
             Self::Thread(_) => String::new(),
         }
     }
+}
+
+/// An error with its causes, short and safe to print.
+pub(crate) fn reason(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    rlf_sandbox::safe_text(text.as_bytes())
+        .chars()
+        .take(REASON_CHARS)
+        .collect()
 }

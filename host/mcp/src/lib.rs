@@ -18,6 +18,7 @@
 //! | one server: its tools, a call | `server` |
 //! | connecting, and connecting again | `connection` |
 //! | the tools that a server lists | `listing` |
+//! | those of the beginning, compared with later lists | `known_tools` |
 //! | the thread on which servers are asked | `background` |
 //! | a server that is a process | `process` |
 //! | the messages of a process, and what is none | `lines` |
@@ -52,6 +53,7 @@ mod connection;
 mod convert;
 mod ending;
 mod error;
+mod known_tools;
 mod lines;
 mod listing;
 mod mcp_servers;

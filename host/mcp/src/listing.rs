@@ -1,9 +1,14 @@
 //! The tools that a server lists, read one by one: a definition that cannot be read costs its own tool and no other.
 
-use rlf_plugins::offered_tools::printable_name;
-use rmcp::model::{ServerResult, Tool};
+use rlf_plugins::offered_tools::{MAX_TOOLS, printable_name};
+use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool};
+use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 
+use crate::error::reason;
+
+/// Maximum number of answers that a list of tools is spread over.
+const MAX_PAGES: usize = 64;
 /// Maximum length of the problem of a definition, in characters.
 const PROBLEM_CHARS: usize = 200;
 
@@ -39,13 +44,36 @@ impl Unreadable {
 }
 
 impl Listing {
+    /// Lists the tools of a server.
+    pub(crate) async fn of(peer: &Peer<RoleClient>) -> Result<Self, String> {
+        let mut listing = Self::default();
+        let mut params = None;
+        for _ in 0..MAX_PAGES {
+            let request = ListToolsRequest {
+                params,
+                ..ListToolsRequest::default()
+            };
+            let request = ClientRequest::ListToolsRequest(request);
+            let page = peer.send_request(request).await;
+            let next = listing.add(page.map_err(|error| reason(&error))?)?;
+            if listing.len() > MAX_TOOLS {
+                return Err(format!("it has more than {MAX_TOOLS} of them"));
+            }
+            let Some(cursor) = next else {
+                return Ok(listing);
+            };
+            params = Some(PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        }
+        Err(format!("the list has more than {MAX_PAGES} pages"))
+    }
+
     /// Number of definitions.
-    pub(crate) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.tools.len() + self.unreadable.len()
     }
 
     /// Adds the tools of one answer to `tools/list`. Returns where the next page begins, if there is one.
-    pub(crate) fn add(&mut self, page: ServerResult) -> Result<Option<String>, String> {
+    fn add(&mut self, page: ServerResult) -> Result<Option<String>, String> {
         match page {
             ServerResult::ListToolsResult(page) => {
                 self.tools.extend(page.tools);

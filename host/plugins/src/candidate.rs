@@ -272,7 +272,7 @@ fn open_bounded(directory: &Dir, file: &str, max_bytes: u64) -> Result<File, Loa
                 "copy the file here; to use a plugin from elsewhere, give its `path` in [plugins.<name>]",
             )
         } else {
-            let what = format!("cannot open it: {error}");
+            let what = format!("cannot open its file {file:?}: {error}");
             refused(what, "make it readable, or remove the plugin")
         }
     })?;

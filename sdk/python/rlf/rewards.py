@@ -6,7 +6,7 @@ import inspect
 import math
 
 from .errors import InvalidPlugin
-from .schemas import parameters
+from .schemas import check_function, parameters
 from .trajectories import Grading, Task, Trajectory
 
 _rewards = {}
@@ -81,6 +81,7 @@ def reward(function=None, *, name=None):
     """
 
     def register(function):
+        check_function("reward", function)
         takes = {}
         for parameter in parameters(function):
             what = _TYPES.get(parameter.annotation) if _hashable(parameter.annotation) else None

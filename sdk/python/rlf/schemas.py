@@ -242,6 +242,17 @@ def _validated(annotation, value):
         raise Failure(str(error)) from None
 
 
+def check_function(decorator, function):
+    """Refuses what a decorator cannot make a plugin of: anything but a function of the file."""
+    if isinstance(function, str):
+        raise InvalidPlugin(f"@rlf.{decorator}({function!r}): write @rlf.{decorator}(name={function!r})")
+    if isinstance(function, type) or not hasattr(function, "__name__"):
+        raise InvalidPlugin(f"@rlf.{decorator} is for functions, and {function!r} is none")
+    owner = getattr(function, "__qualname__", "").rpartition(".")[0]
+    if owner and not owner.endswith("<locals>"):
+        raise InvalidPlugin(f"{function.__qualname__}: a method has no object to be called on; write a function outside of the class")
+
+
 def parameters(function):
     """The parameters of a function with their annotations evaluated: a list of `inspect.Parameter`."""
     try:

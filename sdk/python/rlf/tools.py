@@ -8,7 +8,7 @@ import re
 from .docstrings import parsed
 from .errors import InvalidPlugin
 from .observations import Image, Observation, observation_of
-from .schemas import NoSchema, converted, described, parameters, schema
+from .schemas import NoSchema, check_function, converted, described, parameters, schema
 
 _tools = {}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -75,6 +75,7 @@ def tool(function=None, *, name=None, description=None, read_only=False, idempot
     """
 
     def register(function):
+        check_function("tool", function)
         hints = {
             "read-only": read_only or pure,
             "idempotent": idempotent or pure,

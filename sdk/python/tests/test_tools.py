@@ -183,6 +183,9 @@ class Tools(unittest.TestCase):
         self.assertIn("name 'Missing' is not defined", of(unknown))
         self.assertIn("parameter 'path'", of(file))
         self.assertIn("describes 'b', which is not a parameter", of(told))
+        self.assertIn("write @rlf.tool(name='told')", of("told"))
+        self.assertIn("is for functions", of(pathlib.Path))
+        self.assertIn("has no object to be called on", of(pathlib.Path.exists))
         rlf.tool(name="one")(lambda: 1)
         with self.assertRaisesRegex(rlf.InvalidPlugin, "two tools named 'one'"):
             rlf.tool(name="one")(lambda: 2)

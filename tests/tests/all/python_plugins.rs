@@ -400,12 +400,15 @@ fn calls_and_answers_are_tried_by_hand() {
         [
             "invalid-arguments: `name` is missing; it must be a string",
             "error: line 2: plugin `greet` has no tool `great`; did you mean `greet`?",
-            "error: line 3: set what the answer is graded by first: reference \"Paris\"",
-            "error: line 5: `greet` gives no score: plugin `greet` is a tool, not a reward",
+            "error: line 3: `greet` is a tool and grades nothing; `list` shows what it has",
+            "error: line 5: `greet` is a tool and grades nothing; `list` shows what it has",
             "error: line 6: write a whole number: seed 7: invalid digit found in string",
         ]
     );
 
+    let early = plugins.try_by_hand("exact-match", "answer 3\n");
+    let says = "set what the answer is graded by first: reference \"Paris\"";
+    assert!(early.stderr.contains(says), "{early}");
     let graded = plugins.try_by_hand(
         "exact-match",
         "reference Paris\nanswer Paris\nanswer Rome\n",

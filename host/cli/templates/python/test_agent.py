@@ -11,7 +11,7 @@ CALL = {"id": "a", "type": "function", "function": {"name": "add", "arguments": 
 TASK = {"id": "1", "source": "test", "messages": [{"role": "user", "content": "1 + 2?"}], "tools": []}
 
 
-class NameTests(unittest.TestCase):
+class Tests(unittest.TestCase):
     def test_the_policy_reads_the_results_of_its_calls(self):
         turns = [{"role": "assistant", "content": "", "tool_calls": [CALL]}, {"role": "assistant", "content": "3"}]
         asked = []

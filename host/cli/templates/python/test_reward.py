@@ -6,7 +6,7 @@ import NAME  # noqa: F401
 from rlf import testing
 
 
-class NameTests(unittest.TestCase):
+class Tests(unittest.TestCase):
     def test_a_right_answer_with_one_call(self):
         tried = testing.trajectory().called("add", {"a": 1, "b": 2}, "3").answered("3")
         self.assertEqual(testing.grade(testing.task("3"), tried), {"right": True, "brief": 0.5})

@@ -6,7 +6,7 @@ import NAME  # noqa: F401
 from rlf import testing
 
 
-class NameTests(unittest.TestCase):
+class Tests(unittest.TestCase):
     def test_the_longest_words_come_first(self):
         found = testing.call("NAME", {"text": "a red fox jumped", "longest": 2}).json()
         self.assertEqual(found, {"words": 4, "longest": ["jumped", "fox"]})

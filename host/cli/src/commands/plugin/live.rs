@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use console::style;
@@ -13,6 +14,11 @@ use super::Found;
 use crate::commands::signature::signature;
 use crate::display::printable;
 use crate::operator::Operator;
+
+/// Time without a change after which a file counts as saved whole.
+const SETTLE: Duration = Duration::from_millis(50);
+/// Number of times that a file may still change.
+const LOOKS: usize = 20;
 
 /// A plugin with the tools that it may call.
 pub(super) struct Loaded {
@@ -59,16 +65,29 @@ impl<'a> Live<'a> {
 
     /// Loads the plugin anew if its files have changed, and shows it. Returns true if it did.
     pub(super) fn refresh(&mut self) -> bool {
-        let now = self.files.stamps();
-        if now == self.stamps || !self.files.are_there() {
+        if self.files.stamps() == self.stamps || !self.files.are_there() {
             return false;
         }
-        self.stamps = now;
+        self.stamps = self.settled();
         if let Err(error) = self.reload() {
             self.loaded = None;
             self.show_refusal(&format!("{error:#}"));
         }
         true
+    }
+
+    /// The files once nobody writes to them any more, or after a while.
+    fn settled(&self) -> FileStamps {
+        let mut stamps = self.files.stamps();
+        for _ in 0..LOOKS {
+            thread::sleep(SETTLE);
+            let later = self.files.stamps();
+            if later == stamps {
+                break;
+            }
+            stamps = later;
+        }
+        stamps
     }
 
     fn reload(&mut self) -> anyhow::Result<()> {

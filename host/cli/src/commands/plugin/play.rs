@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
 use console::style;
+use rlf_plugins::manifest::PluginKind;
 
 use super::live::{Live, Loaded, list};
 use super::{call, grade};
@@ -77,6 +78,12 @@ fn command(
         }
         "answer" => {
             let Loaded { plugin, tools } = loaded()?;
+            ensure!(
+                plugin.kind() == PluginKind::Reward,
+                "`{}` is {} and grades nothing; `list` shows what it has",
+                plugin.name(),
+                plugin.kind().with_article()
+            );
             let Some(reference) = &settings.reference else {
                 bail!("set what the answer is graded by first: reference \"Paris\"");
             };

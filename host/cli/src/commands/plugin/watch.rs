@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use console::style;
+use rlf_plugins::manifest::PluginKind;
 
 use super::live::{Live, Loaded};
 use super::{call, grade};
@@ -42,6 +43,8 @@ fn repeat(loaded: &Loaded, trial: &Trial, as_json: bool) -> anyhow::Result<()> {
     }
     if let Some(graded) = trial.graded() {
         grade::run(plugin, tools, &graded, as_json)?;
+    } else if plugin.kind() == PluginKind::Reward {
+        eprintln!("nothing is graded; give it --reference JSON and --answer TEXT");
     }
     Ok(())
 }
