@@ -150,7 +150,8 @@ impl Agents {
             taken => taken,
         };
         match taken {
-            Ok(Ok(())) => {}
+            // Others that wait need no warning: there is an agent.
+            Ok(Ok(())) => self.is_warned.store(true, Ordering::Relaxed),
             _ => {
                 return AgentEnd::Failed(format!(
                     "no agent fetched the task within {} ms (agent.fetch_ms)",

@@ -26,6 +26,9 @@ pub(crate) fn with_options(failure: impl Into<RunFailure>) -> anyhow::Error {
         RunFailure::Plugins(PluginsError::NoDirectory(_)) => ("", " (--plugins DIR)"),
         RunFailure::TooLarge { .. } => ("", " (`rlf-host plan CONFIG` shows more)"),
         RunFailure::Control(_) => ("--control: ", ""),
+        RunFailure::Training(TrainError::Demonstrations { .. }) => {
+            ("", " (once the row is mended: --resume --allow-changes)")
+        }
         RunFailure::Run(error) | RunFailure::Training(TrainError::Run(error)) => {
             ("", for_run(error))
         }

@@ -36,7 +36,7 @@ pub enum SessionError {
 
 impl SessionError {
     /// True if the machine had no room or no time for the request. This says nothing about the environment.
-    pub(crate) fn is_infrastructure(&self) -> bool {
+    pub fn is_infrastructure(&self) -> bool {
         matches!(self, Self::Stopped(stopped) if stopped.ended.is_infrastructure())
     }
 }

@@ -107,7 +107,7 @@ impl Slot {
         let pool = Arc::clone(&slot.pool);
         let _idle = pool.note_idle_at_the_end();
         let mut inner = slot.inner.lock().await;
-        let (instance, started) = slot.begin(None).await?;
+        let (running, started) = slot.begin(None).await?;
         readable(&started.state).map_err(SessionError::Refused)?;
         let state = state_hash(&started.state);
         inner.state.clone_from(&state);
@@ -115,7 +115,7 @@ impl Slot {
             messages: Vec::new(),
             tools: Vec::new(),
         });
-        slot.rest(&mut inner, instance);
+        slot.rest(&mut inner, running.instance);
         drop(inner);
         Ok(Opened { slot, start, state })
     }
@@ -124,11 +124,11 @@ impl Slot {
     async fn begin(
         &self,
         snapshot: Option<Vec<u8>>,
-    ) -> Result<(Instance, SessionStart), SessionError> {
+    ) -> Result<(Running, SessionStart), SessionError> {
         let time = Time::for_plugin(&self.plugin);
         let mut held = self.pool.hold(time.wall).await?;
         let more = self.limit().saturating_sub(held.bytes());
-        let _room = self.pool.room(more, time.wall).await?;
+        let room = self.pool.room(more, time.wall).await?;
         let seed = self.seed;
         let origin = match snapshot {
             Some(snapshot) => SessionOrigin::Restore { snapshot, seed },
@@ -139,7 +139,11 @@ impl Slot {
         };
         let (live, started) = LiveSession::begin(&self.plugin, origin, &self.label).await?;
         held.baseline = live.memory();
-        Ok((Instance { live, held }, started))
+        let running = Running {
+            instance: Instance { live, held },
+            _room: room,
+        };
+        Ok((running, started))
     }
 
     /// Maximum memory that the session may use, in bytes.
@@ -229,12 +233,12 @@ impl Slot {
         // revived as it was.
         inner.instance = None;
         self.set_waiting(None);
-        let (instance, started) = self.begin(Some(snapshot.clone())).await?;
+        let (running, started) = self.begin(Some(snapshot.clone())).await?;
         inner.snapshot = Some(snapshot);
         inner.log.clear();
         let state = state_hash(&started.state);
         inner.state.clone_from(&state);
-        self.rest(&mut inner, instance);
+        self.rest(&mut inner, running.instance);
         Ok(state)
     }
 
@@ -274,9 +278,10 @@ impl Slot {
     /// counts as broken until the instance [rests](Self::rest) again.
     async fn running(self: &Arc<Self>, inner: &mut Inner) -> Result<Running, SessionError> {
         self.set_waiting(None);
-        let instance = match inner.instance.take() {
-            Some(instance) => instance,
-            None => self.revive(inner).await?,
+        let Some(instance) = inner.instance.take() else {
+            let running = self.revive(inner).await?;
+            inner.broke = true;
+            return Ok(running);
         };
         let more = self.limit().saturating_sub(instance.held.bytes());
         let wall = Time::for_plugin(&self.plugin).wall;
@@ -296,8 +301,8 @@ impl Slot {
     }
 
     /// Makes an instance in the session's last state.
-    async fn revive(&self, inner: &Inner) -> Result<Instance, SessionError> {
-        let (mut instance, began) = match self.begin(inner.snapshot.clone()).await {
+    async fn revive(&self, inner: &Inner) -> Result<Running, SessionError> {
+        let (mut running, began) = match self.begin(inner.snapshot.clone()).await {
             Ok(begun) => begun,
             Err(SessionError::Refused(error)) => {
                 let what = format!("it cannot come back: {}", error_text(&error));
@@ -308,12 +313,19 @@ impl Slot {
         let time = Time::for_plugin(&self.plugin);
         let mut state = began.state;
         for act in &inner.log {
-            let played = perform(&mut instance.live, act, time).await;
-            let played = played.map_err(|why| {
-                let what = format!("a call that had worked failed when it was played again: {why}");
-                SessionError::Lost(what)
-            });
-            state = played?.state;
+            let played = perform(&mut running.instance.live, act, time).await;
+            state = match played {
+                Ok(played) => played.state,
+                // It says nothing about the session, which can be played again later.
+                Err(SessionError::Stopped(stopped)) if stopped.ended.is_infrastructure() => {
+                    return Err(SessionError::Stopped(stopped));
+                }
+                Err(why) => {
+                    let what =
+                        format!("a call that had worked failed when it was played again: {why}");
+                    return Err(SessionError::Lost(what));
+                }
+            };
         }
         if state_hash(&state) != inner.state {
             return Err(SessionError::Lost(
@@ -328,7 +340,7 @@ impl Slot {
             &self.pool.revived
         };
         counter.fetch_add(1, Relaxed);
-        Ok(instance)
+        Ok(running)
     }
 
     fn after<T>(

@@ -181,7 +181,6 @@ impl Service {
         wait: &mut WaitBudget,
     ) -> Result<MutexGuard<'a, Session>, Refusal> {
         let locked = wait.wait_for(session.lock()).await;
-        self.metrics.waited(wait.waited());
         let locked =
             locked.map_err(|_| Refusal::later("too many calls of this session are under way"))?;
         locked.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "the session was closed"))

@@ -87,8 +87,17 @@ pub(crate) struct Progress {
     /// The reference of the task, with which the environment judges the episode.
     pub(crate) reference: Value,
     pub(crate) steps: u32,
-    /// True after the verdict.
-    pub(crate) is_answered: bool,
+    /// The end of the episode, once it was judged.
+    pub(crate) end: Option<EpisodeEnd>,
+}
+
+/// The end of an episode.
+#[derive(Debug, Clone)]
+pub(crate) struct EpisodeEnd {
+    /// The score of the verdict; `None` if there was no reference.
+    pub(crate) reward: Option<f64>,
+    /// `success` and `reason`.
+    pub(crate) verdict: Value,
 }
 
 /// The reason why a client gets no session.

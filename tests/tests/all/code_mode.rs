@@ -38,9 +38,10 @@ for wrong in (lambda: calculate(5), lambda: calculate('1', '2'), lambda: calcula
     except (tools.ToolError, TypeError) as error:
         print(type(error).__name__, error)
 print(calculate.__doc__.splitlines()[0], hasattr(tools, '__path__'))
+print(hasattr(tools, 'search'))
 try:
-    from tools import search
-except ImportError as error:
+    tools.search
+except AttributeError as error:
     print(error)
 ";
     let outcome = run(OPEN, code);
@@ -51,8 +52,11 @@ except ImportError as error:
          TypeError calculate() takes 1 positional arguments but 2 were given\n\
          TypeError calculate() got multiple values for argument 'expression'\n\
          calculate(expression) False\n\
+         False\n\
          there is no tool 'search' here; there are: calculate"
     );
+    let failed = run(OPEN, "from tools import search").to_string();
+    assert!(failed.contains("The tools are: calculate."), "{failed}");
     let nested = outcome["nested"].as_array().expect("calls are recorded");
     let ends: Vec<_> = nested
         .iter()

@@ -242,6 +242,14 @@ fn over_http_a_session_is_named_or_fresh() {
         act("secret")["result"]["_meta"],
         json!({"rlf-host/reward": 1.0, "rlf-host/done": true})
     );
+    let ended = rpc("openenv/session/close", json!({"session_id": session}));
+    assert_eq!(ended["result"]["_meta"]["rlf-host/reward"], 1.0, "{ended}");
+    let begins = json!({"setup": {"start": 0}, "reference": {"count": 0}});
+    let created = rpc("openenv/session/create", begins);
+    let session = &created["result"]["session_id"];
+    let act = |name: &str| rpc("tools/call", json!({"session_id": session, "name": name}));
+    act("open_door");
+    act("secret");
     let over = act("show");
     assert!(
         over["error"]["message"]
@@ -265,6 +273,11 @@ fn over_http_a_session_is_named_or_fresh() {
     assert_eq!(
         judged["_meta"]["rlf-host/messages"][0]["content"],
         "The count is 5."
+    );
+    let wrong = json!({"session_id": judged["session_id"], "answer": 5});
+    assert_eq!(
+        rpc("openenv/session/close", wrong)["error"]["code"],
+        -32_602
     );
     let end = json!({"session_id": judged["session_id"], "answer": "five"});
     let closed = rpc("openenv/session/close", end);
@@ -318,8 +331,11 @@ fn a_client_that_leaves_during_a_call_leaves_the_session_as_it_was() {
     let busy = service.post("/openenv/counter/reset", &json!({}));
     assert_eq!(busy.status, 504, "{busy:?}");
     assert!(busy.head.contains("retry-after"), "{busy:?}");
-    let busy = service.posted(path, &act("add"));
-    assert_eq!(busy["error"]["code"], -32_000, "{busy}");
+    let close = body("openenv/session/close", json!({"session_id": session}));
+    for busy in [act("add"), close] {
+        let busy = service.posted(path, &busy);
+        assert_eq!(busy["error"]["code"], -32_000, "{busy}");
+    }
     // It takes longer than a session may be idle.
     let stopped = rlf_tests::Answer::read(spins).json();
     assert!(stopped["error"]["message"].is_string(), "{stopped}");

@@ -6,6 +6,7 @@ use http::StatusCode;
 use rlf_dialogue::episode::Reply;
 use rlf_dialogue::message::{Content, plain_text};
 use rlf_dialogue::tool::{CallOutcome, Ended, Fault as CallFault, ToolCall, ToolDefinition};
+use rlf_dialogue::trajectory::Verdict;
 use rlf_environments::error::{OpenError, SessionError};
 use rlf_environments::session::EnvironmentSession;
 use rlf_plugins::turn::TurnContext;
@@ -15,7 +16,7 @@ use super::protocol::{Action, Code, Fault, Observed, read_action};
 use crate::answer::Refusal;
 use crate::queue::WaitBudget;
 use crate::service::Service;
-use crate::sessions::{Progress, Session, SessionRefusal, SessionUse};
+use crate::sessions::{EpisodeEnd, Progress, Session, SessionRefusal, SessionUse};
 
 /// One client's episode in an environment. Dropping it closes its session, unless the session is kept.
 #[derive(Debug)]
@@ -70,9 +71,29 @@ impl Episode {
         let mut other = Self::new(Arc::clone(&self.service), self.environment.clone());
         other.resume(name).ok()?;
         let answer = json!({"type": "answer", "answer": answer});
-        let ended = other.step(answer, wait).await;
+        let ended = other.ended(answer, wait).await;
+        if matches!(&ended, Err(fault) if fault.code == Code::CapacityReached) {
+            // The client may come again.
+            return Some(ended);
+        }
         let environment = Some(self.environment.as_str());
         (self.service.sessions.close(name, environment)).then_some(ended)
+    }
+
+    /// The end of the episode. If it has not been judged, it is, with this answer.
+    async fn ended(&mut self, answer: Value, wait: &mut WaitBudget) -> Result<Observed, Fault> {
+        let service = Arc::clone(&self.service);
+        let open = self.opened(wait).await?;
+        let session = service.lock_session(&open.session, wait).await?;
+        let Some(end) = session.progress.end.clone() else {
+            drop(session);
+            return self.step(answer, wait).await;
+        };
+        Ok(Observed {
+            observation: json!({"metadata": end.verdict}),
+            reward: end.reward,
+            done: true,
+        })
     }
 
     /// Begins an episode. An earlier one ends.
@@ -213,7 +234,7 @@ impl Episode {
             return Ok(Observed {
                 observation: json!({"tools": tools}),
                 reward: None,
-                done: environment.is_terminated() || progress.is_answered,
+                done: environment.is_terminated() || progress.end.is_some(),
             });
         }
         let _place = service.call_place(wait).await?;
@@ -221,10 +242,10 @@ impl Episode {
             Action::CallTool {
                 tool_name,
                 arguments,
-            } if !progress.is_answered => {
+            } if progress.end.is_none() => {
                 call(environment, name, progress.steps, &tool_name, arguments).await?
             }
-            Action::Say { text } if !progress.is_answered && !environment.is_terminated() => {
+            Action::Say { text } if progress.end.is_none() && !environment.is_terminated() => {
                 let context = context(name, progress.steps);
                 let (reply, feedback) = environment.say(&text, &context).await?;
                 let reply = match reply {
@@ -233,17 +254,18 @@ impl Episode {
                 };
                 (json!({"reply": reply}), feedback.step_reward)
             }
-            Action::Answer { .. } if !progress.is_answered && progress.reference.is_null() => {
-                progress.is_answered = true;
+            Action::Answer { .. } if progress.end.is_none() && progress.reference.is_null() => {
                 let why = "no verdict: the reset had no `reference`";
-                (json!({"metadata": {"success": null, "reason": why}}), None)
+                let end = EpisodeEnd {
+                    reward: None,
+                    verdict: json!({"success": null, "reason": why}),
+                };
+                (json!({"metadata": progress.end.insert(end).verdict}), None)
             }
-            Action::Answer { answer } if !progress.is_answered => {
+            Action::Answer { answer } if progress.end.is_none() => {
                 let verdict = environment.verify(answer.as_deref(), &progress.reference);
-                let verdict = verdict.await?;
-                progress.is_answered = true;
-                let about = json!({"success": verdict.success, "reason": verdict.reason});
-                (json!({"metadata": about}), Some(verdict.score))
+                let end = progress.end.insert(judged(&verdict.await?));
+                (json!({"metadata": end.verdict}), end.reward)
             }
             _ => {
                 let what = "the episode is over; begin another one with reset";
@@ -254,15 +276,14 @@ impl Episode {
         if let Some(why) = environment.lost() {
             return Err(Fault::new(Code::SessionError, why));
         }
-        if environment.is_terminated() && !progress.is_answered && !progress.reference.is_null() {
+        if environment.is_terminated() && progress.end.is_none() && !progress.reference.is_null() {
             let verdict = environment.verify(None, &progress.reference).await;
-            reward = Some(verdict?.score);
-            progress.is_answered = true;
+            reward = progress.end.insert(judged(&verdict?)).reward;
         }
         Ok(Observed {
             observation,
             reward,
-            done: environment.is_terminated() || progress.is_answered,
+            done: environment.is_terminated() || progress.end.is_some(),
         })
     }
 
@@ -329,6 +350,14 @@ async fn call(
     Ok((observation, reward))
 }
 
+/// The end of an episode by a verdict.
+fn judged(verdict: &Verdict) -> EpisodeEnd {
+    EpisodeEnd {
+        reward: Some(verdict.score),
+        verdict: json!({"success": verdict.success, "reason": verdict.reason}),
+    }
+}
+
 /// The text of a call's outcome.
 fn said(outcome: &CallOutcome) -> String {
     match &outcome.observation {
@@ -388,7 +417,11 @@ impl From<Refusal> for Fault {
 
 impl From<SessionError> for Fault {
     fn from(error: SessionError) -> Self {
-        Self::new(Code::ExecutionError, error.to_string())
+        let code = match &error {
+            error if error.is_infrastructure() => Code::CapacityReached,
+            _ => Code::ExecutionError,
+        };
+        Self::new(code, error.to_string())
     }
 }
 

@@ -175,8 +175,13 @@ async fn result(
                 return Err(Failed::new(INVALID_REQUEST, what));
             }
             let answer = params.get("answer").cloned().unwrap_or_default();
+            if !(answer.is_null() || answer.is_string()) {
+                let what = "Invalid params: `answer` must be a string";
+                return Err(Failed::new(INVALID_PARAMS, what));
+            }
             let judged = episode.close_other(name, answer, wait).await;
             let (reward, reason) = match judged.ok_or_else(unknown_session)? {
+                Err(fault) if fault.code == Code::CapacityReached => return Err(fault.into()),
                 Ok(Observed {
                     mut observation,
                     reward,

@@ -95,6 +95,10 @@ def describe(error):
 def what_is_there(error):
     """The line that follows the traceback of a failed import: what can be imported instead. Empty for other exceptions."""
     name = getattr(error, "name", None)
+    if name == "tools" and isinstance(error, ImportError):
+        opened = sys.modules.get(name)
+        if hasattr(opened, "ToolError"):
+            return f"The tools are: {', '.join(opened.__all__)}.\n"
     if not isinstance(error, ModuleNotFoundError) or not isinstance(name, str):
         return ""
     package = name.partition(".")[0]

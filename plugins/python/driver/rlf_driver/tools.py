@@ -45,10 +45,7 @@ class Tools(importlib.abc.Loader):
         module.ToolError = ToolError
 
         def missing(name):
-            if name.startswith("_"):
-                raise AttributeError(name)
-            known = ", ".join(module.__all__)
-            raise ImportError(f"there is no tool {name!r} here; there are: {known}", name=NAME)
+            raise AttributeError(f"there is no tool {name!r} here; there are: {', '.join(module.__all__)}")
 
         module.__getattr__ = missing
 
