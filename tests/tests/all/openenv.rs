@@ -2,8 +2,6 @@
 
 mod changing_server;
 
-use std::time::Duration;
-
 use futures_util::{SinkExt as _, StreamExt as _};
 use rlf_tests::{Experiment, Host, Service};
 use serde_json::{Value, json};
@@ -316,20 +314,20 @@ fn a_client_that_leaves_during_a_call_leaves_the_session_as_it_was() {
         let params = json!({"session_id": session, "name": name, "arguments": {"by": 1}});
         body("tools/call", params)
     };
-    let begin = |name: &str| {
-        let request = service.request("POST", path, &[], &act(name).to_string());
+    // The connection of a call that spins, and what others are told once it has the only place.
+    let spin = || {
+        let request = service.request("POST", path, &[], &act("spin").to_string());
         let connection = service.send(request.as_bytes());
-        std::thread::sleep(Duration::from_millis(150));
-        connection
+        let mut resets = (0..20).map(|_| service.post("/openenv/counter/reset", &json!({})));
+        let busy = resets.find(|reset| reset.status == 504);
+        (connection, busy.expect("the only place is taken"))
     };
-    drop(begin("spin"));
+    drop(spin());
     let added = service.posted(path, &act("add"));
     assert_eq!(added["result"]["data"], "5", "{added}");
 
     // While it spins, others are told to come again, which is neither their mistake nor the environment's.
-    let spins = begin("spin");
-    let busy = service.post("/openenv/counter/reset", &json!({}));
-    assert_eq!(busy.status, 504, "{busy:?}");
+    let (spins, busy) = spin();
     assert!(busy.head.contains("retry-after"), "{busy:?}");
     let close = body("openenv/session/close", json!({"session_id": session}));
     for busy in [act("add"), close] {
