@@ -528,11 +528,11 @@ fn who_waits_too_long_is_told_to_come_again_and_who_leaves_gives_up_the_place() 
     let service = service(&format!("{TOY}max_runs = 1\nqueue_ms = 300\n"));
     let endless = service.request("POST", "/run_code", &[], &program("loop").to_string());
     let first = service.send(endless.as_bytes());
-    // The place is taken once it is counted.
+    // It gets a first turn, and then the only place for long programs.
     while !service
         .get("/metrics")
         .body
-        .contains("rlf_serve_requests_under_way 2")
+        .contains("rlf_serve_queue_duration_seconds_count 2")
     {}
     // A second program that loops finds the place taken, after its own first turn.
     let late = service.post("/run_code", &program("loop"));
