@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Deref;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -149,6 +149,24 @@ impl Client {
     /// `POST` of JSON.
     pub fn post(&self, path: &str, body: &Value) -> Answer {
         self.ask("POST", path, &[], &body.to_string())
+    }
+
+    /// The value of a metric.
+    #[track_caller]
+    pub fn metric(&self, name: &str) -> u64 {
+        let text = self.get("/metrics").body;
+        let mut values = text.lines().filter_map(|line| line.strip_prefix(name));
+        let value = values.find_map(|value| value.trim().parse().ok());
+        value.unwrap_or_else(|| panic!("no metric {name}: {text}"))
+    }
+
+    /// Waits until a metric has a value that suffices.
+    #[track_caller]
+    pub fn wait_for_metric(&self, name: &str, suffices: impl Fn(u64) -> bool) {
+        let until = Instant::now() + MAX_WAIT;
+        while !suffices(self.metric(name)) {
+            assert!(Instant::now() < until, "{name} did not become so");
+        }
     }
 
     /// The body of the answer to `POST`. Fails the test unless the status is 200.

@@ -161,16 +161,7 @@ fn a_call_that_is_cancelled_gives_back_its_guest() {
         })
         .into();
     // One of the two has the only place, and the other waits for it.
-    let waits = || {
-        let text = service.get("/metrics").body;
-        let mut lines = text.lines();
-        lines.any(|line| line.starts_with("rlf_serve_requests_waiting") && line.ends_with(" 1"))
-    };
-    let until = Instant::now() + Duration::from_secs(30);
-    while !waits() {
-        assert!(Instant::now() < until, "no call waits");
-        thread::yield_now();
-    }
+    service.wait_for_metric("rlf_serve_requests_waiting", |calls| calls == 1);
     for number in [7, 8] {
         session.tell("notifications/cancelled", &json!({"requestId": number}));
     }

@@ -316,11 +316,14 @@ fn a_client_that_leaves_during_a_call_leaves_the_session_as_it_was() {
     };
     // The connection of a call that spins, and what others are told once it has the only place.
     let spin = || {
+        let turns = "rlf_serve_queue_duration_seconds_count";
+        let before = service.metric(turns);
         let request = service.request("POST", path, &[], &act("spin").to_string());
         let connection = service.send(request.as_bytes());
-        let mut resets = (0..20).map(|_| service.post("/openenv/counter/reset", &json!({})));
-        let busy = resets.find(|reset| reset.status == 504);
-        (connection, busy.expect("the only place is taken"))
+        service.wait_for_metric(turns, |now| now > before);
+        let busy = service.post("/openenv/counter/reset", &json!({}));
+        assert_eq!(busy.status, 504, "{busy:?}");
+        (connection, busy)
     };
     drop(spin());
     let added = service.posted(path, &act("add"));

@@ -529,11 +529,7 @@ fn who_waits_too_long_is_told_to_come_again_and_who_leaves_gives_up_the_place() 
     let endless = service.request("POST", "/run_code", &[], &program("loop").to_string());
     let first = service.send(endless.as_bytes());
     // It gets a first turn, and then the only place for long programs.
-    while !service
-        .get("/metrics")
-        .body
-        .contains("rlf_serve_queue_duration_seconds_count 2")
-    {}
+    service.wait_for_metric("rlf_serve_queue_duration_seconds_count", |turns| turns == 2);
     // A second program that loops finds the place taken, after its own first turn.
     let late = service.post("/run_code", &program("loop"));
     assert_eq!(late.status, 504, "{late:?}");
@@ -615,11 +611,7 @@ fn who_asks_it_to_stop_is_obeyed_after_the_last_answer() {
     let slow = with(program("print a\nloop"), "run_timeout", json!(1));
     let slow = service.request("POST", "/run_code", &[], &slow.to_string());
     let under_way = service.send(slow.as_bytes());
-    while !service
-        .get("/metrics")
-        .body
-        .contains("rlf_serve_requests_under_way 2")
-    {}
+    service.wait_for_metric("rlf_serve_requests_under_way", |requests| requests == 2);
     service.process().signal(Signal::TERM);
     let answer = Answer::read(under_way);
     assert_eq!(
@@ -648,11 +640,7 @@ fn a_connection_without_a_request_does_not_keep_the_service_from_stopping() {
     let whole = service.request("GET", "/v1/ping", &[], "");
     let kept = service.send(whole.replace("connection: close\r\n", "").as_bytes());
     let fresh = service.connect();
-    while !service
-        .get("/metrics")
-        .body
-        .contains("rlf_serve_connections 4")
-    {}
+    service.wait_for_metric("rlf_serve_connections", |connections| connections == 4);
     service.process().signal(Signal::TERM);
     let ended = service.wait();
     assert!(ended.succeeded().stdout.contains("0 of them"), "{ended}");
