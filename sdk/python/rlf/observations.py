@@ -29,6 +29,12 @@ class Observation:
     metrics: dict[str, float] = dataclasses.field(default_factory=dict)
     """Numbers for the trainer's logs. The model never sees them."""
 
+    def __post_init__(self):
+        if not isinstance(self.content, (list, tuple)):
+            raise TypeError("the content of an rlf.Observation is a list of parts")
+        if not isinstance(self.failed, bool):
+            raise TypeError("`failed` of an rlf.Observation is True or False; give metrics as `metrics={..}`")
+
 
 def observation_of(value):
     """The observation that shows a tool's result: text, numbers and booleans as text, other values as JSON, `None` as
@@ -48,7 +54,11 @@ def part(value):
         return {"text": json.dumps(value)}
     if isinstance(value, Image):
         return {"image": {"media_type": value.media_type, "data": base64.b64encode(value.data).decode()}}
-    return {"structured": json.dumps(plain(value), ensure_ascii=False)}
+    value = plain(value)
+    try:
+        return {"structured": json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))}
+    except ValueError:
+        raise ValueError("a tool returned NaN or infinity inside a list or dictionary, which JSON does not have") from None
 
 
 def plain(value):
@@ -58,7 +68,10 @@ def plain(value):
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, dict):
-        return {key if isinstance(key, str) else str(plain(key)): plain(item) for key, item in value.items()}
+        named = {key if isinstance(key, str) else json.dumps(plain(key)): plain(item) for key, item in value.items()}
+        if len(named) < len(value):
+            raise ValueError("a tool returned a dictionary in which two keys are the same text in JSON")
+        return named
     if isinstance(value, (set, frozenset)):
         return sorted((plain(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
     if isinstance(value, (list, tuple)):

@@ -20,7 +20,7 @@ class Terms:
     The configuration refers to a term as `PLUGIN.TERM`, and weighs it there.
     """
 
-    def __init__(self, **terms):
+    def __init__(self, /, **terms):
         self.terms, self.per_event, self.metrics = dict(terms), [], {}
 
     def at_event(self, event, name, value):
@@ -142,6 +142,12 @@ def _sum(reward, score, result):
         for name, value in [*more.terms.items(), *((name, value) for _, name, value in more.per_event)]:
             if not isinstance(value, (bool, int, float)) or not math.isfinite(value):
                 raise ValueError(f"{reward.name}: the term {name!r} is {value!r}, which is not a finite number")
+        for name, value in more.metrics.items():
+            if not isinstance(value, (bool, int, float)) or not math.isfinite(value):
+                raise ValueError(f"{reward.name}: the metric {name!r} is {value!r}, which is not a finite number")
+        for event, name, _ in more.per_event:
+            if type(event) is not int or event < 0:
+                raise ValueError(f"{reward.name}: the term {name!r} names the event {event!r}; events are counted from 0")
         if twice := sorted(score.terms.keys() & more.terms.keys()):
             raise ValueError(f"two rewards give the term {twice[0]!r}")
     except Exception as error:

@@ -18,6 +18,7 @@ import collections.abc
 import dataclasses
 import enum
 import inspect
+import json
 import sys
 import types
 import typing
@@ -62,16 +63,60 @@ def schema(annotation):
     if kind in _OBJECTS:
         if arguments and not (arguments[0] is str or _is_enum(arguments[0])):
             raise NoSchema(f"the keys of {annotation} are not text")
-        return {"type": "object", "additionalProperties": schema(arguments[1]) if arguments else True}
+        found = {"type": "object", "additionalProperties": schema(arguments[1]) if arguments else True}
+        return {**found, "propertyNames": schema(arguments[0])} if arguments and arguments[0] is not str else found
     if _is_enum(annotation):
         return _choice([member.value for member in annotation])
     if callable(getattr(annotation, "model_json_schema", None)):
         return annotation.model_json_schema()
     if dataclasses.is_dataclass(annotation):
-        return _dataclass(annotation)
+        return _within(annotation, _dataclass)
     if typing.is_typeddict(annotation):
-        return _typed_dict(annotation)
+        return _within(annotation, _typed_dict)
     return _by_pydantic(annotation)
+
+
+_open = []
+"""The dataclasses and `TypedDict`s whose schemas are being made, from the outside in."""
+
+
+def _within(kind, schema_of):
+    """The schema of a type with fields, unless one of them has this type again."""
+    if kind in _open:
+        raise NoSchema(f"{kind.__name__} contains itself; write out as many levels as you need")
+    _open.append(kind)
+    try:
+        return schema_of(kind)
+    finally:
+        _open.pop()
+
+
+def with_definitions_at_root(found):
+    """A schema with all `$defs` at its root, where references look for them. Pydantic puts them beside each model."""
+    definitions = {}
+    found = _without_definitions(found, definitions)
+    return {**found, "$defs": definitions} if definitions else found
+
+
+def _without_definitions(found, definitions):
+    if isinstance(found, list):
+        return [_without_definitions(item, definitions) for item in found]
+    if not isinstance(found, dict):
+        return found
+    rest = {}
+    for key, value in found.items():
+        if key == "$defs":
+            for name, definition in value.items():
+                definition = _without_definitions(definition, definitions)
+                if definitions.setdefault(name, definition) != definition:
+                    raise NoSchema(f"there are two types named {name}; rename one")
+        elif key in ("enum", "const", "default", "examples"):
+            rest[key] = value
+        elif key == "properties":
+            rest[key] = {name: _without_definitions(part, definitions) for name, part in value.items()}
+        else:
+            rest[key] = _without_definitions(value, definitions)
+    return rest
 
 
 def _annotated(annotation, kind, *notes):
@@ -145,9 +190,18 @@ def described(found, description=None, default=dataclasses.MISSING):
         found = {**found, "description": description}
     if isinstance(default, enum.Enum):
         default = default.value
-    if default is not dataclasses.MISSING and isinstance(default, (str, int, float, bool, list, dict)):
+    if isinstance(default, (str, int, float, bool, list, dict)) and _has_json(default):
         found = {**found, "default": default}
     return found
+
+
+def _has_json(value):
+    """True if a value is one of JSON, with no integer that hosts cannot hold."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return not isinstance(value, int) or -(2**63) <= value < 2**64
 
 
 def _is_enum(annotation):
@@ -197,7 +251,9 @@ def converted(annotation, value):
 
 
 def _one_of(arguments, value):
-    """The first type of a union whose JSON the value is."""
+    """The first type of a union whose JSON the value is. Pydantic decides between its models."""
+    if any(callable(getattr(argument, "model_json_schema", None)) for argument in arguments):
+        return _validated(typing.Union[arguments], value)
     for argument in arguments:
         if fits(argument, value):
             return converted(argument, value)
@@ -205,22 +261,39 @@ def _one_of(arguments, value):
 
 
 def fits(annotation, value):
-    """Whether a value has the JSON type that the annotation has, and the fields that it requires."""
+    """Whether a value has the form that the annotation's schema describes."""
     try:
-        found = schema(annotation)
+        found = with_definitions_at_root(schema(annotation))
     except NoSchema:
         return True
-    if "enum" in found:
-        return value in found["enum"]
-    if "anyOf" in found:
-        return any(fits(argument, value) for argument in typing.get_args(annotation))
-    wanted = found.get("type")
-    if wanted is None:
-        return True
-    wanted = wanted if isinstance(wanted, list) else [wanted]
-    if not any(_is(name, value) for name in wanted):
+    return _holds(found, value, found.get("$defs", {}))
+
+
+def _holds(found, value, definitions):
+    """Whether a value has the types, choices, fields and items of a schema."""
+    if "$ref" in found:
+        name = found["$ref"].rpartition("/")[2]
+        return name not in definitions or _holds(definitions[name], value, definitions)
+    if "enum" in found and value not in found["enum"]:
         return False
-    return not isinstance(value, dict) or set(found.get("required", ())) <= set(value)
+    if "anyOf" in found and not any(_holds(choice, value, definitions) for choice in found["anyOf"]):
+        return False
+    wanted = found.get("type", [])
+    wanted = wanted if isinstance(wanted, list) else [wanted]
+    if wanted and not any(_is(name, value) for name in wanted):
+        return False
+    if isinstance(value, dict):
+        fields, other = found.get("properties", {}), found.get("additionalProperties", True)
+        if not set(found.get("required", ())) <= set(value) or other is False and not set(value) <= set(fields):
+            return False
+        other = other if isinstance(other, dict) else {}
+        return all(_holds(fields.get(name, other), part, definitions) for name, part in value.items())
+    if isinstance(value, list) and "prefixItems" in found:
+        pairs = zip(found["prefixItems"], value)
+        return len(found["prefixItems"]) == len(value) and all(_holds(item, part, definitions) for item, part in pairs)
+    if isinstance(value, list):
+        return all(_holds(found.get("items", {}), part, definitions) for part in value)
+    return True
 
 
 def _is(name, value):

@@ -1,6 +1,11 @@
 """What happens once, before any call: every call starts from a copy of the memory that this leaves."""
 
+import asyncio
+import inspect
+
 from .errors import InvalidPlugin
+from .schemas import check_function
+from .tools import awaited
 
 _initialisers = []
 _bound = {}
@@ -8,12 +13,17 @@ _readers = []
 """At most one function that reads a data slot from the host."""
 
 
-def init(function):
+def init(function=None):
     """Marks the function that is called once, after the file was executed.
 
     It takes the operator's configuration, a dictionary, or nothing. It keeps what it makes in global variables. It may
     read data slots. What it raises is the reason why the plugin is not loaded.
     """
+    if function is None:
+        return init
+    check_function("init", function)
+    if len(inspect.signature(function).parameters) > 1:
+        raise InvalidPlugin(f"{function.__name__}: a function with @rlf.init takes the configuration, or nothing")
     if _initialisers:
         raise InvalidPlugin(f"there are two functions with @rlf.init: {_initialisers[0].__name__} and {function.__name__}")
     _initialisers.append(function)
@@ -47,7 +57,9 @@ def bind(slot, files):
 def initialise(config):
     """Calls the function that is marked by `init`, if there is one."""
     for function in _initialisers:
-        function(config) if function.__code__.co_argcount else function()
+        done = function(config) if inspect.signature(function).parameters else function()
+        if inspect.isawaitable(done):
+            asyncio.run(awaited(done))
 
 
 def forget():

@@ -4,11 +4,12 @@ import asyncio
 import dataclasses
 import inspect
 import re
+import typing
 
 from .docstrings import parsed
 from .errors import InvalidPlugin
 from .observations import Image, Observation, observation_of
-from .schemas import NoSchema, check_function, converted, described, parameters, schema
+from .schemas import NoSchema, check_function, converted, described, parameters, schema, with_definitions_at_root
 
 _tools = {}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -45,16 +46,21 @@ class Tool:
 
     def call(self, arguments, context):
         """The observation of a call with arguments from JSON. Raises what the function raises."""
+        return observation_of(self.result(arguments, context))
+
+    def result(self, arguments, context):
+        """The result of the function for arguments from JSON."""
         values = {name: converted(self.parameters[name], value) for name, value in arguments.items()}
         if self.context is not None:
             values[self.context] = context
         result = self.function(**values)
         if inspect.isawaitable(result):
-            result = asyncio.run(_awaited(result))
-        return observation_of(result)
+            result = asyncio.run(awaited(result))
+        return result
 
 
-async def _awaited(result):
+async def awaited(result):
+    """The result of what can be awaited."""
     return await result
 
 
@@ -99,7 +105,9 @@ def made_from(function, name=None, description=None, hints=()):
     text, about = parsed(function)
     properties, required, annotations, context = {}, [], {}, None
     for parameter in parameters(function):
-        if parameter.annotation is Context:
+        if parameter.annotation is Context or Context in typing.get_args(parameter.annotation):
+            if context is not None:
+                raise InvalidPlugin(f"{name}: {context!r} and {parameter.name!r} are both the rlf.Context; keep one")
             context = parameter.name
             continue
         try:
@@ -107,6 +115,8 @@ def made_from(function, name=None, description=None, hints=()):
         except NoSchema as why:
             raise InvalidPlugin(f"{name}: parameter {parameter.name!r}: {why}") from None
         default = parameter.default
+        if type(default).__module__.partition(".")[0] == "pydantic":
+            raise InvalidPlugin(f"{name}: parameter {parameter.name!r}: write `{parameter.name}: Annotated[.., Field(..)] = ..`")
         if default is parameter.empty:
             required.append(parameter.name)
             default = dataclasses.MISSING
@@ -115,6 +125,10 @@ def made_from(function, name=None, description=None, hints=()):
     if unknown := sorted(set(about) - set(properties) - {context}):
         raise InvalidPlugin(f"{name}: the docstring describes {unknown[0]!r}, which is not a parameter")
     inputs = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    try:
+        inputs = with_definitions_at_root(inputs)
+    except NoSchema as why:
+        raise InvalidPlugin(f"{name}: {why}") from None
     return Tool(name, description or text, inputs, _output_schema(function), hints, function, annotations, context)
 
 
@@ -125,7 +139,7 @@ def _output_schema(function):
         # They say how a result is shown, and nothing of its value.
         if annotation in (Observation, Image):
             return None
-        found = schema(annotation) if annotation is not inspect.Signature.empty else {}
+        found = with_definitions_at_root(schema(annotation)) if annotation is not inspect.Signature.empty else {}
     except (NoSchema, NameError):
         return None
     return found if found.get("type") == "object" else None

@@ -27,6 +27,22 @@ class Rewards(unittest.TestCase):
         self.assertEqual(testing.grade(task, tried, step=4), {"right": 1.0, "calls": 1})
         self.assertEqual(testing.grade(task, testing.trajectory().answered("4"))["right"], 0.0)
 
+    def test_what_a_log_or_an_event_cannot_be_excludes_one_trajectory(self):
+        scores = {
+            "good": rlf.Terms(a=1.0),
+            "nan": rlf.Terms(a=1.0).metric("m", float("nan")),
+            "text": rlf.Terms(a=1.0).metric("m", "x"),
+            "before": rlf.Terms(a=1.0).at_event(-1, "b", 1.0),
+            "half": rlf.Terms(a=1.0).at_event(0.5, "b", 1.0),
+        }
+        rlf.reward(lambda trajectory: scores[trajectory.answer], name="mixed")
+        group = [testing.trajectory().answered(answer) for answer in scores]
+        good, *excluded = rlf.rewards.grade(testing.task("a"), group, rlf.Grading())
+        self.assertEqual(good.terms, {"a": 1.0})
+        self.assertEqual([type(score) for score in excluded], [ValueError] * 4)
+        self.assertIn("the metric 'm' is nan", str(excluded[0]))
+        self.assertIn("the event -1; events are counted from 0", str(excluded[2]))
+
     def test_a_group_is_graded_at_once(self):
         @rlf.reward
         def shortest(group: list[rlf.Trajectory]) -> list[float]:

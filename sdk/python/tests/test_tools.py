@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import math
 import pathlib
 import sys
 import typing
@@ -144,6 +145,47 @@ class Tools(unittest.TestCase):
         self.assertEqual(seen["options"], {"near": Point(5.0)})
         self.assertEqual(seen["way"], Point(4.0))
 
+    def test_a_union_is_the_first_type_whose_form_the_value_has(self):
+        Circle = dataclasses.make_dataclass("Circle", [("kind", Literal["circle"]), ("size", float)])
+        Square = dataclasses.make_dataclass("Square", [("kind", Literal["square"]), ("size", float)])
+        Cube = dataclasses.make_dataclass("Cube", [("kind", Literal["square"]), ("size", float), ("depth", float)])
+
+        @rlf.tool
+        def kind(one: Circle | Square | Cube, many: list[Circle] | list[Square], names: set[int] | list[str]) -> str:
+            return " ".join(type(value).__name__ for value in (one, many[0], names))
+
+        square = {"kind": "square", "size": 2}
+        arguments = {"one": square | {"depth": 1}, "many": [square], "names": ["a"]}
+        self.assertEqual(testing.call("kind", arguments).text, "Cube Square list")
+
+    def test_a_default_that_json_lacks_is_not_shown_and_keys_are_limited(self):
+        @rlf.tool
+        def far(most: float = float("inf"), names: list = [Unit.METRE], by: dict[Unit, int] = {}, context: rlf.Context | None = None):
+            """Measures.
+
+            Args:
+                most: The limit.
+
+            Warnings:
+                It is slow.
+            """
+            return [context.seed, {None: 1}]
+
+        found = testing.schema("far")["properties"]
+        self.assertEqual(found["most"], {"type": "number", "description": "The limit."})
+        self.assertNotIn("default", found["names"])
+        self.assertEqual(found["by"]["propertyNames"], {"type": "string", "enum": ["m", "mi"]})
+        self.assertNotIn("context", found)
+        self.assertEqual(testing.call("far", {}, seed=3).text, '[3,{"null":1}]')
+
+        @rlf.tool
+        def wrong(which: int) -> list:
+            return [[math.nan], {1: 2, "1": 3}][which]
+
+        for which, message in enumerate(["NaN or infinity", "the same text"]):
+            with self.assertRaisesRegex(ValueError, message):
+                testing.call("wrong", {"which": which})
+
     def test_a_failure_is_read_and_a_bug_is_not(self):
         @rlf.tool
         def city(name: str) -> str:
@@ -172,6 +214,12 @@ class Tools(unittest.TestCase):
         def stars(*names): ...
         def unknown(a: "Missing"): ...  # noqa: F821
         def file(path: pathlib.Path): ...
+        @dataclasses.dataclass
+        class Node:
+            children: "list[Node]"
+
+        Node.__annotations__["children"] = list[Node]
+        def tree(node: Node): ...
         def told(a: int):
             """Text.
 
@@ -182,6 +230,9 @@ class Tools(unittest.TestCase):
         self.assertIn("name every parameter", of(stars))
         self.assertIn("name 'Missing' is not defined", of(unknown))
         self.assertIn("parameter 'path'", of(file))
+        def both(one: rlf.Context, other: rlf.Context | None = None): ...
+        self.assertIn("Node contains itself", of(tree))
+        self.assertIn("'one' and 'other' are both the rlf.Context", of(both))
         self.assertIn("describes 'b', which is not a parameter", of(told))
         self.assertIn("write @rlf.tool(name='told')", of("told"))
         self.assertIn("is for functions", of(pathlib.Path))

@@ -16,7 +16,8 @@ import types
 
 import rlf
 from rlf import tools
-from rlf.schemas import schema
+from rlf.observations import observation_of
+from rlf.schemas import converted, schema
 
 FRAMEWORKS = ("langchain", "verl")
 """Words in the source of a file that imports from a module of `offer`."""
@@ -49,34 +50,46 @@ class FastMCPTool:
 class ForeignTool(tools.Tool):
     """A function with the decorator of another framework."""
 
+    model: object = None
+    """The pydantic model of all arguments, which has their defaults."""
+    has_artifact: bool = False
+    """Whether the function returns its result and an artifact, which the model does not read."""
+
     def call(self, arguments, context):
         """The observation of a call; what the function raises is a failure that the model reads."""
         try:
-            return super().call(arguments, context)
+            if self.model is not None:
+                validated = converted(self.model, arguments)
+                arguments = {name: getattr(validated, name) for name in type(validated).model_fields}
+            result = self.result(arguments, context)
+            return observation_of(result[0] if self.has_artifact else result)
         except (rlf.Failure, MemoryError):
             raise
         except Exception as fault:
             raise rlf.Failure(f"error: {type(fault).__name__}: {fault}") from None
 
 
-def register(function, name=None, description=None, input_schema=None):
+def register(function, name=None, description=None, input_schema=None, **more):
     """Makes a function with another framework's decorator a tool."""
     made = vars(tools.made_from(function, name, description))
     if input_schema is not None:
         made = {**made, "input_schema": input_schema}
-    tool = ForeignTool(**made)
+    tool = ForeignTool(**made, **more)
     if tool.name in tools.registered():
         raise rlf.InvalidPlugin(f"there are two tools named {tool.name!r}")
     tools.registered()[tool.name] = tool
     return function
 
 
-def langchain_tool(named=None, *, description=None, args_schema=None, **ignored):
-    """`tool` of LangChain: bare, with a name, or with options."""
+def langchain_tool(named=None, *, description=None, args_schema=None, response_format="content", **ignored):
+    """`tool` of LangChain: bare, with a name, or with options. `args_schema` is a model or a JSON Schema."""
 
     def decorator(function):
         name = named if isinstance(named, str) else None
-        return register(function, name, description, None if args_schema is None else schema(args_schema))
+        model = args_schema if isinstance(args_schema, type) else None
+        found = args_schema if model is None else schema(model)
+        has_artifact = response_format == "content_and_artifact"
+        return register(function, name, description, found, model=model, has_artifact=has_artifact)
 
     return decorator(named) if callable(named) else decorator
 

@@ -58,7 +58,8 @@ def load(given):
         foreign.adopt(module)
         setup.initialise(given.get("config", {}))
     except BaseException as fault:
-        return _error(_INVALID, f"{_place(fault, given['file'])}: {_described(fault)}{_hint(fault)}")
+        place = _place(fault, given["file"], given.get("beside") or ())
+        return _error(_INVALID, f"{place}: {_described(fault)}{_hint(fault)}")
     if not tools.registered() and not rewards.registered():
         hint = "; a class with `reset` is an environment: docs/environments.md" if _has_environment(module) else ""
         return _error(_INVALID, f"{given['file']}: no function has @rlf.tool or @rlf.reward{hint}")
@@ -190,24 +191,29 @@ def _error(kind, message):
 def _described(fault):
     """`Type: message`, also of an exception that cannot say what it is. `rlf.InvalidPlugin` says enough by its text."""
     try:
-        return str(fault) if isinstance(fault, rlf.InvalidPlugin) else f"{type(fault).__name__}: {fault}"
+        if isinstance(fault, rlf.InvalidPlugin):
+            return str(fault)
+        # A syntax error's own text repeats the place.
+        return f"{type(fault).__name__}: {fault.msg if isinstance(fault, SyntaxError) else fault}"
     except BaseException:
         return type(fault).__name__
 
 
-def _place(fault, file):
-    """`file:line`: the innermost line of the file that the exception passed."""
-    line = fault.lineno if isinstance(fault, SyntaxError) and fault.filename == file else None
+def _place(fault, file, beside):
+    """`file:line`: the innermost line of the plugin's files that the exception passed."""
+    place, files = file, {file, *beside}
     trace = fault.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
-            line = trace.tb_lineno
+        if trace.tb_frame.f_code.co_filename in files:
+            place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
         trace = trace.tb_next
-    return file if line is None else f"{file}:{line}"
+    if isinstance(fault, SyntaxError) and fault.filename in files:
+        place = f"{fault.filename}:{fault.lineno}"
+    return place
 
 
 def _hint(fault):
     """Advice about a module that the sandbox does not have."""
-    if isinstance(fault, ImportError) and fault.name:
+    if isinstance(fault, ModuleNotFoundError) and fault.name:
         return f"; the sandbox has the standard library, rlf, pydantic and a part of mcp, but not {fault.name!r}"
     return ""

@@ -90,7 +90,7 @@ class Calls(unittest.TestCase):
         self.assertEqual(answered("number")["content"], [{"text": "2.5"}])
         self.assertEqual(answered("truth")["content"], [{"text": "true"}])
         self.assertEqual(answered("nothing")["content"], [])
-        self.assertEqual(answered("list")["content"], [{"structured": '[1, {"x": 1.0, "y": 0.0}]'}])
+        self.assertEqual(answered("list")["content"], [{"structured": '[1,{"x":1.0,"y":0.0}]'}])
         self.assertEqual(answered("enum")["content"], [{"text": "m"}])
         self.assertEqual(answered("image")["content"], [{"image": {"media_type": "image/png", "data": "iVBORw=="}}])
         parts = answered("parts")
@@ -177,8 +177,10 @@ class Files(unittest.TestCase):
             "    return len(lines)\n"
         )
         rlf_file.connect(Host({"corpus": {"a.txt": b"a\nb\nc"}}))
-        self.assertEqual(self.loaded(source, config={"limit": 2}), "{}")
-        self.assertEqual(testing.call("count").text, "2")
+        for source in (source, source.replace("@rlf.init\ndef", "@rlf.init()\nasync def")):
+            testing.forget()
+            self.assertEqual(self.loaded(source, config={"limit": 2}), "{}")
+            self.assertEqual(testing.call("count").text, "2")
 
     def test_a_request_that_a_gate_refuses_is_the_end_of_the_call(self):
         rlf_file.connect(Host({}))
@@ -221,15 +223,61 @@ class Files(unittest.TestCase):
     def test_a_file_that_fails_names_its_line(self):
         for source, expected in [
             ("import rlf\n\n1 / 0\n", "search.py:3: ZeroDivisionError: division by zero"),
-            ("def (", "search.py:1: SyntaxError: invalid syntax (search.py, line 1)"),
+            ("def (", "search.py:1: SyntaxError: invalid syntax"),
             ("x = 1\n", "search.py: no function has @rlf.tool or @rlf.reward"),
             ("import rlf\n@rlf.init\ndef f():\n    rlf.data('x')\n", "search.py:4: LookupError: "),
             ("import rlf\n@rlf.tool\ndef f(*a):\n    pass\n", "search.py:2: f: `*` and `**` parameters"),
+            ("import beside_it\n", "beside_it.py:2: ValueError: no"),
+            ("from json import nothing\n", "search.py:1: ImportError: cannot import name 'nothing' from 'json'"),
+            ("import rlf\n@rlf.init\ndef f(a, b): ...\n", "takes the configuration, or nothing"),
         ]:
             testing.forget()
-            answer = self.loaded(source)
+            answer = self.loaded(source, beside={"beside_it.py": "\nraise ValueError('no')"})
+            self.addCleanup(sys.meta_path.pop)
             self.assertIsInstance(answer, rlf_file.Failure)
-            self.assertIn(expected, json.loads(answer)["error"]["message"])
+            message = json.loads(answer)["error"]["message"]
+            self.assertIn(expected, message)
+            self.assertNotIn("the sandbox has", message)
+        self.assertIn("but not 'numpy_'", self.loaded("import numpy_"))
+
+    def test_a_model_finds_the_definitions_of_the_models_in_it(self):
+        source = (
+            "import enum, rlf, pydantic\n"
+            "class Unit(enum.Enum):\n    KM = 'km'\n"
+            "class Place(pydantic.BaseModel):\n    name: str\n    unit: Unit = Unit.KM\n"
+            "class Way(pydantic.BaseModel):\n    places: list[Place]\n"
+            "@rlf.tool\n"
+            "def far(way: Way, to: Place | None = None) -> str:\n"
+            "    return way.places[0].name + way.places[0].unit.value + (to.name if to else '')\n"
+        )
+        self.assertEqual(self.loaded(source), "{}")
+        (tool,) = json.loads(rlf_file.describe())["tools"]
+        self.assertEqual(set(tool["input_schema"]["$defs"]), {"Place", "Unit"})
+        self.assertNotIn("$defs", tool["input_schema"]["properties"]["way"])
+        arguments = {"way": {"places": [{"name": "Rome"}]}, "to": {"name": "Bari"}}
+        self.assertEqual(testing.call("far", arguments).text, "RomekmBari")
+        other = "pydantic.create_model('Other', place=(pydantic.create_model('Place', b=(int, ...)), ...))"
+        two = source.replace("Place | None = None", other)
+        testing.forget()
+        self.assertIn("two types named Place", self.loaded(two))
+        testing.forget()
+        default = "import rlf, pydantic\n@rlf.tool\ndef f(x: int = pydantic.Field(default=1)): ...\n"
+        self.assertIn("write `x: Annotated[.., Field(..)] = ..`", self.loaded(default))
+
+    def test_langchains_options_mean_what_they_mean_there(self):
+        self.addCleanup(lambda: [sys.modules.pop(name, None) for name in foreign._MODULES])
+        tool = "import pydantic\nfrom langchain_core.tools import tool\n"
+        model = "class Sum(pydantic.BaseModel):\n    a: int\n    b: int = 5\n"
+        self.assertEqual(self.loaded(f"{tool}{model}@tool(args_schema=Sum)\ndef add(a, b):\n    return a + b\n"), "{}")
+        self.assertEqual(testing.call("add", {"a": 1}).text, "6")
+        testing.forget()
+        given = "{'type': 'object', 'properties': {'a': {'type': 'integer'}}}"
+        self.assertEqual(self.loaded(f"{tool}@tool(args_schema={given})\ndef same(a):\n    return a\n"), "{}")
+        self.assertEqual(testing.schema("same")["properties"], {"a": {"type": "integer"}})
+        testing.forget()
+        shown = "@tool(response_format='content_and_artifact')\ndef pair(a: int):\n    return f'{a}', [a]\n"
+        self.assertEqual(self.loaded(tool + shown), "{}")
+        self.assertEqual(testing.call("pair", {"a": 2}).text, "2")
 
     def test_the_warm_up_leaves_nothing(self):
         before = set(sys.modules)
