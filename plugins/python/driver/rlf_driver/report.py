@@ -60,6 +60,12 @@ def remember(name, source):
         _cache[name] = (lambda: Source(source),)
 
 
+def add_line(error, name, source):
+    """Gives a syntax error the line that it is about. The compiler's own errors read it from a file, which does not exist."""
+    if isinstance(error, SyntaxError) and error.text is None and error.filename == name and error.lineno:
+        error.text = "".join(Source(source).splitlines(True)[error.lineno - 1 : error.lineno]) or None
+
+
 def own_frames(error, code):
     """Takes the frames that led to `code` out of the traceback: a program's begins with itself. So it does with the frames that
     led to the handler of an alarm."""

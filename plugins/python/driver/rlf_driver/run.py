@@ -86,6 +86,7 @@ def run(source):
         code = _compile(source, name, "exec", dont_inherit=True)
     except BaseException as error:
         error.__traceback__ = None
+        report.add_line(error, name, source)
         return (REJECTED, report.uncaught(error)[0])
     outcome, error = (COMPLETED,), None
     try:
