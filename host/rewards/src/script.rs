@@ -65,9 +65,10 @@ impl Exports for ScriptRewards {
                 }
             };
             match described.tools.first() {
-                Some(tool) => refused(format!(
-                    "it has rewards, and the tool `{}`; put tools and rewards into files of their own",
-                    tool.name
+                Some(tool) => Err(LoadRefusal::new(
+                    ProblemKind::Component,
+                    format!("it has rewards, and the tool `{}`", tool.name),
+                    "put tools and rewards into files of their own",
                 )),
                 None => Ok(None),
             }

@@ -115,8 +115,10 @@ impl ScriptTools {
             Err(stopped) => return refused(format!("its tools cannot be listed: {stopped}")),
         };
         if let Some(reward) = described.rewards.first() {
-            return refused(format!(
-                "it has tools, and the reward `{reward}`; put tools and rewards into files of their own"
+            return Err(LoadRefusal::new(
+                ProblemKind::Tools,
+                format!("it has tools, and the reward `{reward}`"),
+                "put tools and rewards into files of their own",
             ));
         }
         let listed = described.tools.into_iter().map(Into::into).collect();

@@ -172,7 +172,14 @@ fn rewards_grade_and_an_error_excludes() {
         json!({"right": 1.0, "calls": 0.0, "rank": 0.0})
     );
     assert_eq!(grade("Rome").succeeded().json()["terms"]["right"], 0.0);
-    grade("crash").refused_with(&["`right` gives no score", "RangeError: no effort"]);
+    let crashed = grade("crash");
+    assert_eq!(crashed.code(), Some(1), "{crashed}");
+    for said in [
+        "stderr | RangeError: no effort",
+        "error: `right` gives no score",
+    ] {
+        assert!(crashed.stderr.contains(said), "no `{said}`: {crashed}");
+    }
 }
 
 #[test]

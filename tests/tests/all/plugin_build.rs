@@ -132,6 +132,14 @@ fn a_built_environment_plays_its_scenarios() {
     folders
         .build("shelf", "shelf.wasm", &[])
         .refused_with(&["if it is an environment, add --environment"]);
+    folders
+        .build("shelf/Shelf.py", "shelf.wasm", &[])
+        .refused_with(&["Shelf.py is an environment", "add --environment"]);
+    let advice = "use `rlf-host env check ";
+    let checked = folders.plugins.check("shelf");
+    checked.refused_with(&["there is no .wasm file", advice]);
+    let inspected = folders.plugins.plugin(&["inspect", "shelf"]);
+    inspected.refused_with(&["there is no plugin `shelf`", advice]);
     let built = folders.build("shelf", "shelf.wasm", &["--environment"]);
     assert_eq!(
         built.succeeded().json()["plugin"]["servers"],

@@ -301,6 +301,9 @@ fn a_file_that_cannot_be_a_plugin_is_refused_with_its_line() {
     ] {
         plugins.check(file).refused_with(&[said]);
     }
+    let both = plugins.check("both.py");
+    let only_advice = "the tool `f`; put tools and rewards into files of their own";
+    assert!(both.refused().ends_with(only_advice), "{both}");
     let file = plugins.path().join("empty.py");
     let file = file.to_str().expect("a plain name");
     let folder = plugins.name();
@@ -308,6 +311,33 @@ fn a_file_that_cannot_be_a_plugin_is_refused_with_its_line() {
         .host
         .run(["plugin", "check", file, "--plugins", folder]);
     alone.refused_with(&["the Python interpreter, which runs it, cannot be used: there is none"]);
+}
+
+#[test]
+fn the_output_of_a_reward_that_fails_is_shown_to_its_author() {
+    let plugins = PluginFolder::new(&[(
+        "ratio.py",
+        "import rlf\n\
+         @rlf.reward\n\
+         def ratio(trajectory):\n\
+         \x20   print('counting')\n\
+         \x20   return 1 / 0\n",
+    )]);
+    let grade = ["grade", "ratio", "--reference=1", "--json"];
+    for arguments in [&grade[..3], &grade[..]] {
+        let graded = plugins.plugin(arguments);
+        assert_eq!(graded.code(), Some(1), "{graded}");
+        for said in [
+            "stdout | counting\n",
+            "stderr | Traceback",
+            "File \"ratio.py\", line 5, in ratio",
+            "error: `ratio` gives no score: internal: ZeroDivisionError: division by zero",
+        ] {
+            assert!(graded.stderr.contains(said), "no `{said}`: {graded}");
+        }
+    }
+    let tried = plugins.try_by_hand("ratio", "reference 1\nanswer 1\n");
+    assert!(tried.stderr.contains("stdout | counting\n"), "{tried}");
 }
 
 #[test]
@@ -409,6 +439,11 @@ fn calls_and_answers_are_tried_by_hand() {
     let early = plugins.try_by_hand("exact-match", "answer 3\n");
     let says = "set what the answer is graded by first: reference \"Paris\"";
     assert!(early.stderr.contains(says), "{early}");
+    let lost = plugins.try_by_hand("exact-match", "list\nscore 3\n");
+    let is = "exact-match is a reward and has no tools\n";
+    assert!(lost.stdout.ends_with(is), "{lost}");
+    let advice = "`help` lists the commands";
+    assert!(lost.stderr.contains(advice), "{lost}");
     let graded = plugins.try_by_hand(
         "exact-match",
         "reference Paris\nanswer Paris\nanswer Rome\n",

@@ -3,7 +3,7 @@
 mod find;
 mod play;
 
-pub(crate) use find::{Found, find, is_python, is_specification};
+pub(crate) use find::{Found, find, is_python, is_server, is_specification};
 
 use std::path::Path;
 use std::process::ExitCode;

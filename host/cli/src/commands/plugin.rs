@@ -33,6 +33,7 @@ use serde_json::json;
 
 use self::live::Live;
 use crate::arguments::{self, PluginBindings, PluginCommand};
+use crate::commands::env::is_python;
 use crate::interrupt;
 use crate::operator::{Operator, PluginSettings};
 use crate::plugins::{loading, sources};
@@ -273,6 +274,14 @@ fn find(
     if let Some(problem) = registry.problem_of(name) {
         return Ok(Err(operator.explained(problem, &configured.grants)));
     }
+    let directories = sources.all();
+    let mut folders = directories.iter().map(|directory| directory.join(name));
+    if let Some(advice) = folders.find_map(|folder| environment_advice(&folder)) {
+        bail!(
+            "there is no plugin `{name}` in {}; {advice}",
+            sources.display()
+        );
+    }
     let registry = sources.load(&grants_by_name, sandbox, &Progress::new());
     let names: Vec<&str> = registry
         .plugins()
@@ -293,6 +302,17 @@ fn find(
     }
 }
 
+/// The advice about a folder that is no plugin but may be an environment in Python.
+fn environment_advice(folder: &Path) -> Option<String> {
+    let may_be_environment = folder.is_dir() && is_python(folder);
+    may_be_environment.then(|| {
+        format!(
+            "if {0} is an environment, use `rlf-host env check {0}` or `rlf-host env try {0}`",
+            folder.display()
+        )
+    })
+}
+
 fn check(
     path: &Path,
     sources: &PluginSources,
@@ -305,7 +325,13 @@ fn check(
             let heading = format!("{} loads", path.display());
             inspect::loaded(&plugin, configured, as_json, Some(&heading))
         }
-        Err(problem) => {
+        Err(mut problem) => {
+            if let Some(advice) = environment_advice(path) {
+                problem.mend = match problem.mend.as_str() {
+                    "" => advice,
+                    mend => format!("{mend}; {advice}"),
+                };
+            }
             if as_json {
                 say!(
                     "{}",

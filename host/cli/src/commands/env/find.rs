@@ -117,6 +117,15 @@ pub(crate) fn is_python(path: &Path) -> bool {
     }
 }
 
+/// True if a path is a Python file in EnvFactory's format: tools, with a state that can be loaded and saved.
+pub(crate) fn is_server(path: &Path) -> bool {
+    let parts = ["FastMCP(", "def load_scenario(", "def save_scenario("];
+    path.is_file()
+        && is_python(path)
+        && rlf_files::read_text(path, rlf_files::MAX_TEXT_BYTES)
+            .is_ok_and(|source| parts.iter().all(|part| source.contains(part)))
+}
+
 /// True if a path holds a component: a `.wasm` file, or the folder of a plugin.
 fn is_component(path: &Path) -> bool {
     if path.is_dir() {

@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 use super::inspect::bytes;
 use crate::arguments::BuildPlugin;
-use crate::commands::env::is_python;
+use crate::commands::env::{is_python, is_server};
 use crate::operator::PluginSettings;
 use crate::plugins::loading;
 
@@ -47,6 +47,12 @@ pub(super) fn run(
     if is_rust && wanted.environment {
         bail!(
             "--environment is for environments in Python, and {} is a crate",
+            path.display()
+        );
+    }
+    if !wanted.environment && is_server(&path) {
+        bail!(
+            "{} is an environment: it has `load_scenario` and `save_scenario`; add --environment",
             path.display()
         );
     }

@@ -82,8 +82,10 @@ pub(super) fn run(
         .block_on(grade_alone(plugin, tools, &task, &trajectory, GRADING))
         .map_err(|error| anyhow!("`{}` gives no score: {error}", plugin.name()));
     let printed = plugin.take_printed().unwrap_or_default();
-    if !as_json && score.is_ok() {
-        show_printed(&printed, "");
+    // The JSON report of a score includes the output. There is no report if grading failed.
+    if !as_json || score.is_err() {
+        let told = score.as_ref().err().map(ToString::to_string);
+        show_printed(&printed, &told.unwrap_or_default());
     }
     let score = score?;
     if as_json {

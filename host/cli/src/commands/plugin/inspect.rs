@@ -31,8 +31,6 @@ use crate::operator::PluginSettings;
 const MEASURING: Duration = Duration::from_millis(50);
 /// Limits of calls that `programs` replaces by its own.
 const NOT_OF_PROGRAMS: [&str; 4] = ["wall_ms", "cpu_ms", "memory_bytes", "output_bytes"];
-/// Longer lists of tools are shown without descriptions.
-const MAX_DESCRIBED: usize = 3;
 
 /// Prints a plugin that loads.
 pub(super) fn loaded(
@@ -134,7 +132,6 @@ pub(super) fn refused(
 }
 
 fn tools(screen: &Screen, report: &PluginReport) {
-    let described = report.tools.len() <= MAX_DESCRIBED;
     for (index, tool) in report.tools.iter().enumerate() {
         let label = if index == 0 { "tools" } else { "" };
         screen.row(
@@ -151,12 +148,11 @@ fn tools(screen: &Screen, report: &PluginReport) {
             .into_iter()
             .filter_map(|(name, holds)| holds.then_some(name))
             .collect();
-        if described {
-            let first = tool.description.lines().next().unwrap_or_default();
+        if let Some(first) = tool.description.lines().next() {
             screen.row("", &style(printable(first)).dim().to_string());
-            if !promised.is_empty() {
-                screen.row("", &format!("says it is {}", promised.join(", ")));
-            }
+        }
+        if !promised.is_empty() {
+            screen.row("", &format!("says it is {}", promised.join(", ")));
         }
     }
 }

@@ -64,7 +64,14 @@ fn command(
     };
     match command {
         "help" => say!("{HELP}"),
-        "list" => list(&loaded()?.plugin),
+        "list" => {
+            let plugin = &loaded()?.plugin;
+            if plugin.tools().is_empty() {
+                let kind = plugin.kind().with_article();
+                say!("{} is {kind} and has no tools", plugin.name());
+            }
+            list(plugin);
+        }
         "call" => {
             let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
             return call(name, arguments.trim());
@@ -94,7 +101,16 @@ fn command(
             };
             return grade::run(plugin, tools, &graded, as_json);
         }
-        name => return call(name, rest),
+        name => {
+            let plugin = &loaded()?.plugin;
+            ensure!(
+                !plugin.tools().is_empty(),
+                "there is no command `{name}`; `{}` is {} and has no tools; `help` lists the commands",
+                plugin.name(),
+                plugin.kind().with_article()
+            );
+            return call(name, rest);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

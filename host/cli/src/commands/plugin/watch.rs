@@ -45,6 +45,8 @@ fn repeat(loaded: &Loaded, trial: &Trial, as_json: bool) -> anyhow::Result<()> {
         grade::run(plugin, tools, &graded, as_json)?;
     } else if plugin.kind() == PluginKind::Reward {
         eprintln!("nothing is graded; give it --reference JSON and --answer TEXT");
+    } else if trial.tool.is_none() && !plugin.tools().is_empty() {
+        eprintln!("nothing is called; give it the name of a tool, and its arguments as JSON");
     }
     Ok(())
 }
