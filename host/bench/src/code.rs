@@ -25,7 +25,7 @@ use tokio::runtime::Runtime;
 use crate::soak::memory_bytes;
 
 /// Name, source and output of each program.
-const PROGRAMS: [(&str, &str, &str); 4] = [
+const PROGRAMS: [(&str, &str, &str); 5] = [
     ("print(1 + 1)", include_str!("code/print.py"), "2\n"),
     (
         "a function with its tests",
@@ -38,6 +38,7 @@ const PROGRAMS: [(&str, &str, &str); 4] = [
         "",
     ),
     ("a loop of 1,000,000", include_str!("code/loop.py"), ""),
+    ("an empty program", "", ""),
 ];
 /// Name, source and output of each program that imports packages.
 const WITH_PACKAGES: [(&str, &str, &str); 6] = [
