@@ -266,6 +266,11 @@ def fits(annotation, value):
         found = with_definitions_at_root(schema(annotation))
     except NoSchema:
         return True
+    return holds(found, value)
+
+
+def holds(found, value):
+    """Whether a value has the form that a schema describes, as far as `schema` makes schemas."""
     return _holds(found, value, found.get("$defs", {}))
 
 
@@ -321,6 +326,8 @@ def check_function(decorator, function):
         raise InvalidPlugin(f"@rlf.{decorator}({function!r}): write @rlf.{decorator}(name={function!r})")
     if isinstance(function, type) or not hasattr(function, "__name__"):
         raise InvalidPlugin(f"@rlf.{decorator} is for functions, and {function!r} is none")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidPlugin(f"{function.__name__} is a generator; return a list in place of `yield`")
     owner = getattr(function, "__qualname__", "").rpartition(".")[0]
     if owner and not owner.endswith("<locals>"):
         raise InvalidPlugin(f"{function.__qualname__}: a method has no object to be called on; write a function outside of the class")

@@ -8,8 +8,8 @@ import typing
 
 from .docstrings import parsed
 from .errors import InvalidPlugin
-from .observations import Image, Observation, observation_of
-from .schemas import NoSchema, check_function, converted, described, parameters, schema, with_definitions_at_root
+from .observations import Image, Observation, observation_of, plain
+from .schemas import NoSchema, check_function, converted, described, holds, parameters, schema, with_definitions_at_root
 
 _tools = {}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -46,7 +46,10 @@ class Tool:
 
     def call(self, arguments, context):
         """The observation of a call with arguments from JSON. Raises what the function raises."""
-        return observation_of(self.result(arguments, context))
+        result = self.result(arguments, context)
+        if self.output_schema is not None and not isinstance(result, Observation) and not holds(self.output_schema, plain(result)):
+            raise TypeError(f"{self.name} returned {type(result).__name__}, or parts of it, that its annotation does not promise")
+        return observation_of(result)
 
     def result(self, arguments, context):
         """The result of the function for arguments from JSON."""

@@ -186,6 +186,16 @@ class Tools(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, message):
                 testing.call("wrong", {"which": which})
 
+    def test_a_result_is_what_the_annotation_promises(self):
+        @rlf.tool
+        def count(what: str) -> dict[str, int]:
+            return {"words": {"words": 1}, "text": "one", "parts": {"words": "one"}}[what]
+
+        self.assertEqual(testing.call("count", {"what": "words"}).text, '{"words":1}')
+        for what in ("text", "parts"):
+            with self.assertRaisesRegex(TypeError, "its annotation does not promise"):
+                testing.call("count", {"what": what})
+
     def test_a_failure_is_read_and_a_bug_is_not(self):
         @rlf.tool
         def city(name: str) -> str:
@@ -231,6 +241,10 @@ class Tools(unittest.TestCase):
         self.assertIn("name 'Missing' is not defined", of(unknown))
         self.assertIn("parameter 'path'", of(file))
         def both(one: rlf.Context, other: rlf.Context | None = None): ...
+        def steps():
+            yield 1
+
+        self.assertIn("return a list in place of `yield`", of(steps))
         self.assertIn("Node contains itself", of(tree))
         self.assertIn("'one' and 'other' are both the rlf.Context", of(both))
         self.assertIn("describes 'b', which is not a parameter", of(told))

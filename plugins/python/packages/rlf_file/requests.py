@@ -20,6 +20,8 @@ _INVALID, _NOT_FOUND, _INTERNAL, _EXHAUSTED, _UNAVAILABLE = "invalid-arguments",
 
 
 _PIECE_BYTES = 1 << 20
+_MAX_TEXT = 2000
+"""Characters of an exception's text that are told."""
 
 
 class Failure(str):
@@ -192,11 +194,17 @@ def _described(fault):
     """`Type: message`, also of an exception that cannot say what it is. `rlf.InvalidPlugin` says enough by its text."""
     try:
         if isinstance(fault, rlf.InvalidPlugin):
-            return str(fault)
+            return _short(str(fault))
+        if isinstance(fault, MemoryError):
+            return "MemoryError: it needs more memory than its limit `memory_bytes`"
         # A syntax error's own text repeats the place.
-        return f"{type(fault).__name__}: {fault.msg if isinstance(fault, SyntaxError) else fault}"
+        return _short(f"{type(fault).__name__}: {fault.msg if isinstance(fault, SyntaxError) else fault}")
     except BaseException:
         return type(fault).__name__
+
+
+def _short(text):
+    return text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + " .."
 
 
 def _place(fault, file, beside):

@@ -228,6 +228,8 @@ class Files(unittest.TestCase):
             ("import rlf\n@rlf.init\ndef f():\n    rlf.data('x')\n", "search.py:4: LookupError: "),
             ("import rlf\n@rlf.tool\ndef f(*a):\n    pass\n", "search.py:2: f: `*` and `**` parameters"),
             ("import beside_it\n", "beside_it.py:2: ValueError: no"),
+            ("raise MemoryError\n", "search.py:1: MemoryError: it needs more memory than its limit `memory_bytes`"),
+            ("raise ValueError('x' * 10**6)\n", "x" * 1900 + "xx"),
             ("from json import nothing\n", "search.py:1: ImportError: cannot import name 'nothing' from 'json'"),
             ("import rlf\n@rlf.init\ndef f(a, b): ...\n", "takes the configuration, or nothing"),
         ]:
@@ -238,6 +240,7 @@ class Files(unittest.TestCase):
             message = json.loads(answer)["error"]["message"]
             self.assertIn(expected, message)
             self.assertNotIn("the sandbox has", message)
+            self.assertLess(len(message), 2100)
         self.assertIn("but not 'numpy_'", self.loaded("import numpy_"))
 
     def test_a_model_finds_the_definitions_of_the_models_in_it(self):
