@@ -79,5 +79,5 @@ def plain(value):
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if callable(dump := getattr(value, "model_dump", None)):
-        return dump(mode="json")
+        return dump(mode="json", by_alias=True)
     raise TypeError(f"a tool returned {type(value).__name__}, which has no JSON form; return text, numbers, lists or dictionaries")

@@ -7,6 +7,7 @@ import math
 
 from .errors import InvalidPlugin
 from .schemas import check_function, parameters
+from .tools import awaited
 from .trajectories import Grading, Task, Trajectory
 
 _rewards = {}
@@ -51,7 +52,7 @@ class Reward:
         """What the function returns for what it takes of `task`, `trajectory` or `group`, and `grading`."""
         result = self.function(**{name: given[what] for name, what in self.takes.items()})
         if inspect.isawaitable(result):
-            result = asyncio.run(_awaited(result))
+            result = asyncio.run(awaited(result))
         return result
 
     def terms(self, result):
@@ -63,10 +64,6 @@ class Reward:
         if isinstance(result, (bool, int, float)):
             return Terms(**{self.name: result})
         raise TypeError(f"{self.name} returned {type(result).__name__}; return a number, a dictionary of numbers or rlf.Terms")
-
-
-async def _awaited(result):
-    return await result
 
 
 def reward(function=None, *, name=None):

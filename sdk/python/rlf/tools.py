@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import inspect
+import json
 import re
 import typing
 
@@ -136,7 +137,7 @@ def made_from(function, name=None, description=None, hints=()):
 
 
 def _output_schema(function):
-    """The schema of a result that is always an object, or `None`."""
+    """The schema of a result that is always an object, or `None`. Results may have fields that arguments may not."""
     try:
         annotation = inspect.signature(function, eval_str=True).return_annotation
         # They say how a result is shown, and nothing of its value.
@@ -145,7 +146,14 @@ def _output_schema(function):
         found = with_definitions_at_root(schema(annotation)) if annotation is not inspect.Signature.empty else {}
     except (NoSchema, NameError):
         return None
-    return found if found.get("type") == "object" else None
+    if found.get("type") != "object":
+        return None
+    return json.loads(json.dumps(found), object_hook=_opened)
+
+
+def _opened(found):
+    """A schema that allows further fields."""
+    return {key: value for key, value in found.items() if (key, value) != ("additionalProperties", False)}
 
 
 def registered():

@@ -196,6 +196,21 @@ class Tools(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "its annotation does not promise"):
                 testing.call("count", {"what": what})
 
+        @dataclasses.dataclass
+        class Square:
+            side: float
+            area: float = dataclasses.field(init=False)
+
+            def __post_init__(self):
+                self.area = self.side**2
+
+        def square(side: float):
+            return Square(side)
+
+        square.__annotations__["return"] = Square
+        rlf.tool(square)
+        self.assertEqual(testing.call("square", {"side": 2}).text, '{"side":2.0,"area":4.0}')
+
     def test_a_failure_is_read_and_a_bug_is_not(self):
         @rlf.tool
         def city(name: str) -> str:

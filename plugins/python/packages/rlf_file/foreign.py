@@ -16,7 +16,6 @@ import types
 
 import rlf
 from rlf import tools
-from rlf.observations import observation_of
 from rlf.schemas import converted, schema
 
 FRAMEWORKS = ("langchain", "verl")
@@ -58,22 +57,27 @@ class ForeignTool(tools.Tool):
     def call(self, arguments, context):
         """The observation of a call; what the function raises is a failure that the model reads."""
         try:
-            if self.model is not None:
-                validated = converted(self.model, arguments)
-                arguments = {name: getattr(validated, name) for name in type(validated).model_fields}
-            result = self.result(arguments, context)
-            return observation_of(result[0] if self.has_artifact else result)
+            return super().call(arguments, context)
         except (rlf.Failure, MemoryError):
             raise
         except Exception as fault:
             raise rlf.Failure(f"error: {type(fault).__name__}: {fault}") from None
 
+    def result(self, arguments, context):
+        """The result of the function, with the defaults of `model` and without the artifact."""
+        if self.model is not None:
+            validated = converted(self.model, arguments)
+            arguments = {name: getattr(validated, name) for name in type(validated).model_fields}
+        result = super().result(arguments, context)
+        return result[0] if self.has_artifact else result
+
 
 def register(function, name=None, description=None, input_schema=None, **more):
     """Makes a function with another framework's decorator a tool."""
-    made = vars(tools.made_from(function, name, description))
+    # These frameworks promise nothing of results.
+    made = {**vars(tools.made_from(function, name, description)), "output_schema": None}
     if input_schema is not None:
-        made = {**made, "input_schema": input_schema}
+        made["input_schema"] = input_schema
     tool = ForeignTool(**made, **more)
     if tool.name in tools.registered():
         raise rlf.InvalidPlugin(f"there are two tools named {tool.name!r}")
