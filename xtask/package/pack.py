@@ -23,7 +23,8 @@ LICENCE = re.compile(r"(LICEN[CS]E|COPYING|COPYRIGHT|NOTICE|UNLICENSE)", re.IGNO
 OTHERS = """Third-party software in rlf-host
 
 The plugin `python` contains CPython and typing-extensions, under the Python Software Foundation License Version 2:
-https://docs.python.org/3/license.html. It also contains pydantic, pydantic-core, annotated-types and typing-inspection (MIT).
+https://docs.python.org/3/license.html. It also contains pydantic, pydantic-core, annotated-types and typing-inspection (MIT),
+and the time zones of tzdata (Apache-2.0; the data itself is in the public domain).
 Its library and the plugins `javascript` and `reward-sql-result` contain C libraries: wasi-libc (MIT, Apache-2.0), QuickJS (MIT) and
 SQLite (public domain). The container image contains the GNU C library (LGPL-2.1-or-later).
 

@@ -146,6 +146,5 @@ EXPORT("snapshot") void snapshot(void) {
     if (wasi_has_open_files()) fail("closing all files");
     files_forget(archive.node);
     files_clear(files_root());
-    struct place temporary;
-    if (files_find(files_root(), "/tmp", 4, &temporary) || files_create(&temporary, true)) fail("making /tmp");
+    if (files_furnish()) fail("making /tmp and /dev");
 }

@@ -92,7 +92,8 @@ pub(super) fn build_science(project: &Project, sources: &Path, wheel: &Path) -> 
         );
     }
     let component = project.root().join(super::SCIENCE_COMPONENT);
-    run(project, "science", &component, &[sources, wheel])?;
+    let packages = pydantic::packages(project)?;
+    run(project, "science", &component, &[&packages, sources, wheel])?;
     Ok(component)
 }
 

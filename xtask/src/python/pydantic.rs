@@ -1,5 +1,5 @@
-//! pydantic, which loaded files import. Its Python is what PyPI has. Its compiled part, pydantic-core, is built here
-//! from its sources, for WebAssembly.
+//! pydantic, which loaded files import, and the time zone database. Both are what PyPI has, except for pydantic's compiled part:
+//! pydantic-core is built here from its sources, for WebAssembly.
 
 use std::{
     fs,
@@ -80,6 +80,11 @@ fn linkable(project: &Project, python: &Python) -> Result<(PathBuf, PathBuf)> {
     let folder = get(project)?;
     let library = compile(project, &folder, python)?;
     Ok((folder.join("packages"), library))
+}
+
+/// The folder with the packages.
+pub(super) fn packages(project: &Project) -> Result<PathBuf> {
+    Ok(get(project)?.join("packages"))
 }
 
 /// The folder with everything that is downloaded.

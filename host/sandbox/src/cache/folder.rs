@@ -122,6 +122,12 @@ fn read_or_make_key(folder: &Path) -> io::Result<[u8; KEY_BYTES]> {
         ));
     }
     let mut key = [0; KEY_BYTES];
-    (&file).read_exact(&mut key)?;
+    (&file).read_exact(&mut key).map_err(|error| {
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            io::Error::other("its `key` is too short; remove the folder")
+        } else {
+            error
+        }
+    })?;
     Ok(key)
 }

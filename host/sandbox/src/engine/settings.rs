@@ -28,8 +28,8 @@ pub fn engine_configuration() -> Config {
         .memory_guaranteed_dense_image_size(64 << 20)
         // Defaults 512 KiB and 2 MiB. Deep recursion in an interpreter must end as its own error,
         // not as a trap. Address space only, until touched.
-        .max_wasm_stack(8 << 20)
-        .async_stack_size(10 << 20)
+        .max_wasm_stack(16 << 20)
+        .async_stack_size(18 << 20)
         // Defaults. C++ inside an interpreter throws and catches. An exception is an object of the garbage collector, which
         // is there for no other purpose. This one also frees the exceptions of a long loop.
         .wasm_exceptions(true)

@@ -214,6 +214,24 @@ fn a_folder_that_others_can_enter_is_not_used() {
 }
 
 #[test]
+fn a_folder_whose_key_was_cut_off_is_not_used_and_says_so() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("cache");
+    drop(with_cache(&folder));
+    let key = fs::File::options().write(true).open(folder.join("key"));
+    key.unwrap().set_len(5).unwrap();
+    let sandbox = with_cache(&folder);
+    assert!(
+        sandbox
+            .describe()
+            .contains("its `key` is too short; remove the folder"),
+        "{}",
+        sandbox.describe()
+    );
+    assert!(!load(&sandbox, &Load::default()).preparation().from_cache);
+}
+
+#[test]
 fn two_at_once_make_one_cache() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("cache");

@@ -67,12 +67,15 @@ def folder(parts):
         pass
 
 
-def temporary():
-    """Makes `/tmp`, which programs expect. Where there is no room for it they find out by themselves."""
-    if _access(below(["tmp"]), _IS_THERE):
+def furnish():
+    """Makes `/tmp` and `/dev/null`, which programs expect, where whoever answers WASI does not have them. The second is an
+    ordinary file then. Where there is no room for them they find out by themselves."""
+    if _access(below(["dev", "null"]), _IS_THERE):
         return
     try:
         folder(["tmp"])
+        folder(["dev"])
+        save(below(["dev", "null"]), b"")
     except OSError:
         pass
 

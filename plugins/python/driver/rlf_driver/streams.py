@@ -92,7 +92,6 @@ def _descriptor_0(data):
     """A file with `data` as descriptor 0; None where no room is left for it or another number was given."""
     path = files.below(["dev", "stdin"])
     try:
-        files.folder(["dev"])
         files.save(path, data)
         _close(0)
         descriptor = _open(path, _READ)

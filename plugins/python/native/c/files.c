@@ -259,6 +259,7 @@ static void set_size(struct node *file, size_t size) {
 
 __wasi_errno_t files_resize(struct node *file, uint64_t size) {
     if (file->is_folder) return __WASI_ERRNO_ISDIR;
+    if (file->device) return __WASI_ERRNO_INVAL;
     __wasi_errno_t error = make_room(file, size);
     if (error) return error;
     set_size(file, (size_t)size);
@@ -268,6 +269,11 @@ __wasi_errno_t files_resize(struct node *file, uint64_t size) {
 
 __wasi_errno_t files_write(struct node *file, uint64_t at, const uint8_t *data, size_t length) {
     if (length == 0) return 0;
+    if (file->device) {
+        if (file->device == DEVICE_STDOUT) host_write(1, data, length);
+        if (file->device == DEVICE_STDERR) host_write(2, data, length);
+        return 0;
+    }
     uint64_t end = at + length;
     if (end < at) return __WASI_ERRNO_FBIG;
     __wasi_errno_t error = make_room(file, end);
@@ -283,6 +289,9 @@ __wasi_errno_t files_write(struct node *file, uint64_t at, const uint8_t *data, 
 }
 
 size_t files_read(struct node *file, uint64_t at, uint8_t *data, size_t length) {
+    if (file->device == DEVICE_ZERO) memset(data, 0, length);
+    if (file->device == DEVICE_RANDOM) host_random_bytes(data, length);
+    if (file->device) return file->device == DEVICE_ZERO || file->device == DEVICE_RANDOM ? length : 0;
     if (at >= file->size) return 0;
     if (length > file->size - at) length = file->size - (size_t)at;
     memcpy(data, file->data + at, length);
@@ -303,6 +312,28 @@ __wasi_errno_t files_stage(const char *path, size_t length, uint8_t *data, size_
     place.node->data = data;
     place.node->size = place.node->room = size;
     bytes_held += size;
+    return 0;
+}
+
+__wasi_errno_t files_furnish(void) {
+    static const struct { const char *path; bool is_folder; enum device device; } things[] = {
+        { "/tmp", .is_folder = true },
+        { "/dev", .is_folder = true },
+        { "/dev/null", .device = DEVICE_NULL },
+        { "/dev/zero", .device = DEVICE_ZERO },
+        { "/dev/random", .device = DEVICE_RANDOM },
+        { "/dev/urandom", .device = DEVICE_RANDOM },
+        { "/dev/stdin" },
+        { "/dev/stdout", .device = DEVICE_STDOUT },
+        { "/dev/stderr", .device = DEVICE_STDERR },
+    };
+    for (size_t i = 0; i < sizeof things / sizeof *things; i++) {
+        struct place place;
+        __wasi_errno_t error = files_find(&root, things[i].path, strlen(things[i].path), &place);
+        if (!error) error = files_create(&place, things[i].is_folder);
+        if (error) return error;
+        place.node->device = things[i].device;
+    }
     return 0;
 }
 

@@ -14,8 +14,12 @@ struct entry {
     struct node *node;
 };
 
+// A file without contents of its own.
+enum device { NO_DEVICE, DEVICE_NULL, DEVICE_ZERO, DEVICE_RANDOM, DEVICE_STDOUT, DEVICE_STDERR };
+
 struct node {
     bool is_folder;
+    uint8_t device; // enum device
     uint32_t names;  // entries that lead here
     uint32_t opened; // descriptors that hold it
     uint64_t number;
@@ -63,6 +67,10 @@ void files_clear(struct node *folder);
 
 // Puts `data`, from malloc, at `path`, with the folders that it needs. For the build; 0 where it worked.
 __wasi_errno_t files_stage(const char *path, size_t length, uint8_t *data, size_t size);
+
+// Makes what programs expect to find: `/tmp`, and the devices and the empty standard input of `/dev`. For the build; 0 where
+// it worked.
+__wasi_errno_t files_furnish(void);
 
 // Makes a staged file empty without freeing its data, which the caller keeps. For the build.
 void files_forget(struct node *file);

@@ -2,6 +2,7 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "interpreter_plugin.h"
 
@@ -10,6 +11,16 @@ static inline uint64_t host_monotonic_now(void) { return rlf_plugin_process_mono
 static inline uint64_t host_random(void) { return rlf_plugin_process_random(); }
 static inline void host_sleep(uint64_t ns) { rlf_plugin_process_sleep(ns); }
 static inline void host_exit(int32_t code) { rlf_plugin_process_exit(code); }
+
+static inline void host_random_bytes(uint8_t *bytes, size_t length) {
+    while (length) {
+        uint64_t word = host_random();
+        size_t n = length < sizeof word ? length : sizeof word;
+        memcpy(bytes, &word, n);
+        bytes += n;
+        length -= n;
+    }
+}
 
 static inline void host_write(uint8_t fd, const uint8_t *data, size_t length) {
     interpreter_plugin_list_u8_t list = { (uint8_t *)data, length };

@@ -454,8 +454,7 @@ __attribute__((export_name("snapshot"))) void snapshot(void) {
     prepare();
     if (wasi_has_open_files()) fail("closing all files");
     files_clear(files_root());
-    struct place temporary;
-    if (files_find(files_root(), "/tmp", 4, &temporary) || files_create(&temporary, true)) fail("making /tmp");
+    if (files_furnish()) fail("making /tmp and /dev");
     keep_all();
     fprintf(stderr, "snapshot: %zu objects\n", immortals);
     fflush(stderr);

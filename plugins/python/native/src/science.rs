@@ -42,6 +42,8 @@ pub(crate) struct Folders<'a> {
     pub(crate) wheel: &'a Path,
     pub(crate) driver: &'a Path,
     pub(crate) packages: [&'a Path; 2],
+    /// The package `tzdata`.
+    pub(crate) zones: &'a Path,
     pub(crate) work: &'a Path,
 }
 
@@ -124,13 +126,17 @@ pub(crate) fn build(folders: &Folders<'_>) -> Result<PathBuf> {
         }
     }
     key.add_file(&library)?;
+    let mut data = snapshot::time_zones(folders.zones)?;
+    for file in &data {
+        key.add(&file.data);
+    }
     let component = folders.work.join("science.component.wasm");
     steps.take("science-snapshot", &key, || {
-        let library = File {
+        data.push(File {
             path: LIBRARY_PATH.to_owned(),
             data: read(&library)?,
-        };
-        let snapshot = snapshot::take(&read(&merged)?, &mounts, vec![library])?;
+        });
+        let snapshot = snapshot::take(&read(&merged)?, &mounts, data)?;
         Ok(fs::write(&component, snapshot)?)
     })?;
     Ok(component)

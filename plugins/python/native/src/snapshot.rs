@@ -63,8 +63,8 @@ fn run(module: &[u8], files: &[File]) -> wasmtime::Result<Vec<u8>> {
     wizer.init_func(SNAPSHOT);
     let (shape, instrumented) = wizer.instrument(module)?;
     let mut config = Config::new();
-    config.max_wasm_stack(8 << 20);
-    config.async_stack_size(16 << 20);
+    config.max_wasm_stack(16 << 20);
+    config.async_stack_size(18 << 20);
     // It runs for seconds, so what counts is the time to compile it.
     config.cranelift_opt_level(wasmtime::OptLevel::None);
     config.wasm_exceptions(true);
@@ -154,6 +154,28 @@ pub(crate) fn python_files(folder: &Path) -> Result<Vec<PathBuf>> {
         "turtledemo",
         "ensurepip",
     ];
+    let mut files = files_below(folder, |name| !LEFT_OUT.contains(&name))?;
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "py"));
+    Ok(files)
+}
+
+/// The files of the time zone database in the folder of the package `tzdata`, as the module finds them.
+pub(crate) fn time_zones(package: &Path) -> Result<Vec<File>> {
+    let mut files = Vec::new();
+    for file in files_below(&package.join("zoneinfo"), |_| true)? {
+        let data = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
+        if data.starts_with(b"TZif") {
+            let below = file.strip_prefix(package)?.to_str();
+            let below = below.with_context(|| format!("{} is not UTF-8", file.display()))?;
+            let path = format!("/packages/tzdata/{below}");
+            files.push(File { path, data });
+        }
+    }
+    Ok(files)
+}
+
+/// The files below a folder, in order. Of its folders, only those that are `wanted` by name are looked into.
+fn files_below(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -161,16 +183,11 @@ pub(crate) fn python_files(folder: &Path) -> Result<Vec<PathBuf>> {
             fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?
         {
             let path = entry?.path();
-            let name = path
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or("");
-            if path.is_dir() {
-                if !LEFT_OUT.contains(&name) {
-                    folders.push(path);
-                }
-            } else if name.ends_with(".py") {
+            let name = path.file_name().and_then(|name| name.to_str());
+            if !path.is_dir() {
                 files.push(path);
+            } else if name.is_some_and(&wanted) {
+                folders.push(path);
             }
         }
     }
