@@ -9,7 +9,7 @@ import cases
 
 OUTCOMES = ("completed", "exited", "raised", "rejected")
 # Programs that read properties of their system, or that are ended from outside.
-NEEDS_A_SANDBOX = {"files_temporary", "system"}
+NEEDS_A_SANDBOX = {"devices", "files_temporary", "system"}
 
 
 def exit_code(result, status):

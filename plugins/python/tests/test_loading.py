@@ -117,6 +117,17 @@ class Loading(unittest.TestCase):
         self.assertEqual(case, 0)
         self.assertTrue(err.startswith("no snapshot: Loud.py:5 opens or changes files while it is loaded (`open`)"), err)
 
+    def test_what_is_printed_while_files_are_loaded_can_go_to_dev_null(self):
+        source = """\
+import contextlib, os
+from mcp.server.fastmcp import FastMCP
+with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+    print("not shown")
+mcp = FastMCP(name="A" if os.access(os.devnull, os.F_OK) else "")
+"""
+        (case, result), out, _, _ = self.configure(Silent=source)
+        self.assertEqual((case, out), (0, ""), result)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -349,6 +349,18 @@ fn functions_of_a_configuration_are_no_reason_to_run_nothing() {
     assert!(ended.stderr.contains("time_ms = 150"), "{ended}");
 }
 
+/// The limit of the example in docs/interpreters.md.
+#[test]
+fn a_program_in_python_runs_in_64_mebibytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("small.py").display().to_string();
+    fs::write(&script, "print(sum(range(1000)))\n").unwrap();
+    let host = Host::new();
+    let plugins = host.plugins().display().to_string();
+    let ended = host.run(["run", "--plugins", &plugins, "--memory", "64MiB", &script]);
+    assert_eq!(ended.succeeded().stdout, "499500\n");
+}
+
 #[test]
 fn a_program_whose_files_grow_too_large_continues_and_the_limit_is_noted() {
     let folder = tempfile::tempdir().unwrap();

@@ -168,7 +168,7 @@ fn every_end_of_a_call_is_told_to_the_model_or_to_the_author() {
     let look = plugins.call("dice", "look", &json!({}), &[]);
     assert_eq!(
         look["observation"]["content"][0]["structured"],
-        json!(["dev", "tmp"])
+        json!(["tmp"])
     );
 }
 

@@ -95,7 +95,7 @@ fn get(project: &Project) -> Result<PathBuf> {
     let folder = (project.root().join(TARGET)).join(&manifest::hash(&wanted)[..12]);
     let mark = folder.join("complete");
     if !mark.is_file() {
-        say("  python: pydantic from PyPI");
+        say("  python: pydantic and tzdata from PyPI");
         download(project, &requirements, &folder)?;
         fs::write(&mark, "").with_context(|| format!("{} cannot be written", mark.display()))?;
     }

@@ -8,10 +8,12 @@ from .sound import __builtins__  # isort: skip
 
 import errno
 import os
+import stat
 
 from .wit import EXHAUSTED, INVALID_ARGUMENTS, Refused
 
 _open, _close, _read, _write, _mkdir, _access = os.open, os.close, os.read, os.write, os.mkdir, os.access
+_fstat, _is_file = os.fstat, stat.S_ISREG
 _IS_THERE = os.F_OK
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 _READ = os.O_RDONLY
@@ -67,15 +69,17 @@ def folder(parts):
         pass
 
 
-def furnish():
-    """Makes `/tmp` and `/dev/null`, which programs expect, where whoever answers WASI does not have them. The second is an
-    ordinary file then. Where there is no room for them they find out by themselves."""
-    if _access(below(["dev", "null"]), _IS_THERE):
+def make_standard_paths():
+    """Makes `/tmp` and, if the build has no devices, an ordinary file `/dev/null`. Ignores errors, such as a full file system."""
+    null = below(["dev", "null"])
+    has_null = _access(null, _IS_THERE)
+    if has_null and _access(below(["tmp"]), _IS_THERE):
         return
     try:
         folder(["tmp"])
-        folder(["dev"])
-        save(below(["dev", "null"]), b"")
+        if not has_null:
+            folder(["dev"])
+            save(null, b"")
     except OSError:
         pass
 
@@ -122,6 +126,9 @@ def fetch(paths):
             continue
         pieces = []
         try:
+            if not _is_file(_fstat(descriptor).st_mode):
+                # A device can be read for ever.
+                continue
             while piece := _read(descriptor, _PIECE):
                 pieces.append(piece)
         except OSError:

@@ -1,7 +1,7 @@
 """The file system while `init` loads files: empty but for `/tmp`, and not asked.
 
 A C library that is asked once keeps descriptors open, which no snapshot can hold. So questions are answered here: there
-are the folders `/` and `/tmp`, and nothing in them. What creates or changes something does reach the system, and from then
+are the folders `/` and `/tmp`, and nothing in them, and `/dev/null`. What opens that, or creates or changes something does reach the system, and from then
 on everything does; where that was is kept, for whoever wants to know why there is no snapshot. A build that answers WASI
 itself has its snapshot all the same.
 """
@@ -96,7 +96,7 @@ def _read(name, path):
     """Answers a question as a system without files would."""
     at = _known(path)
     if name == "access":
-        return at in _FOLDERS
+        return at in _FOLDERS or at == os.devnull
     if at not in _FOLDERS:
         raise _missing(path)
     if name == "listdir":
@@ -111,6 +111,8 @@ def _read(name, path):
 def _fails(name, path, creates):
     """Raises what a change comes to where that needs no file system."""
     at = _known(path)
+    if at == os.devnull:
+        return
     if at in _FOLDERS:
         if name == "mkdir":
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)

@@ -19,7 +19,8 @@ _ABSENT = object()
 packages = ()
 """Names, for people, of the packages that programs can import beside the standard library."""
 
-_ALARM = __package__ + ".alarm"
+_UNSEEN = {__package__ + ".alarm", __package__ + ".zones"}
+"""Modules of the driver that a program gets into without a call of its own to them."""
 
 
 def _type_of_ignored():
@@ -67,14 +68,14 @@ def add_line(error, name, source):
 
 
 def own_frames(error, code):
-    """Takes the frames that led to `code` out of the traceback: a program's begins with itself. So it does with the frames that
-    led to the handler of an alarm."""
+    """Takes the frames that led to `code` out of the traceback: a program's begins with itself. So it does with the frames of
+    what stands in for parts of the library, such as those that led to the handler of an alarm."""
     step = error.__traceback__
     while step is not None and step.tb_frame.f_code is not code:
         step = step.tb_next
     error.__traceback__ = step
     while step is not None:
-        while step.tb_next is not None and step.tb_next.tb_frame.f_globals.get("__name__") == _ALARM:
+        while step.tb_next is not None and step.tb_next.tb_frame.f_globals.get("__name__") in _UNSEEN:
             step.tb_next = step.tb_next.tb_next
         step = step.tb_next
 

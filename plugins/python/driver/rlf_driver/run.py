@@ -64,7 +64,7 @@ def prepare(arguments, stdin, offered, seed):
     library.withdraw(seed)
     sys.argv = list(arguments) or [NAME]
     modules.offer(offered)
-    files.furnish()
+    files.make_standard_paths()
     if stdin:
         streams.feed(stdin)
     main = types.ModuleType("__main__")

@@ -11,7 +11,7 @@ import types
 import typing
 import weakref
 
-from . import alarm, dates, files, library, loaded, loop, network, report, run, session, stack, streams, threads, tools, warmup
+from . import alarm, files, library, loaded, loop, network, report, run, session, sizes, stack, streams, threads, tools, warmup, zones
 
 _ROUNDS = 4
 _INPUT = b"first line\nsecond line\n"
@@ -29,7 +29,10 @@ def prepare(host, root, execute=run.execute, programs=warmup.PROGRAMS, begin={},
     network.install()
     threads.install()
     alarm.install()
-    dates.install()
+    zones.install()
+    if not packages:
+        # Packages with compiled code choose types by it.
+        sizes.install()
     run.keep_exits_of_threads()
     stack.install(run.run, session.Notebook.step)
     add_builtins()

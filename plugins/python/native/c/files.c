@@ -108,10 +108,33 @@ void files_clear(struct node *folder) {
     folder->count = folder->space = 0;
 }
 
+// ------------------------------------------------------------------------------------------ devices
+
+#define DEVICE(text, ...) { text, sizeof text - 1, { .names = 1, __VA_ARGS__ } }
+
+// `/dev/stdin` is an ordinary file: the driver writes a program's input to it. It has no name in the tree, so `/dev` is not
+// listed, and a program can have a folder or a file of that name.
+static struct { const char *path; size_t length; struct node node; } devices[] = {
+    DEVICE("dev/null", .device = DEVICE_NULL, .number = UINT64_MAX),
+    DEVICE("dev/zero", .device = DEVICE_ZERO, .number = UINT64_MAX - 1),
+    DEVICE("dev/random", .device = DEVICE_RANDOM, .number = UINT64_MAX - 2),
+    DEVICE("dev/urandom", .device = DEVICE_RANDOM, .number = UINT64_MAX - 3),
+    DEVICE("dev/stdin", .number = UINT64_MAX - 4),
+    DEVICE("dev/stdout", .device = DEVICE_STDOUT, .number = UINT64_MAX - 5),
+    DEVICE("dev/stderr", .device = DEVICE_STDERR, .number = UINT64_MAX - 6),
+};
+
+static struct node *device(const char *path, size_t length) {
+    while (length && *path == '/') path++, length--;
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+        if (devices[i].length == length && memcmp(devices[i].path, path, length) == 0) return &devices[i].node;
+    return NULL;
+}
+
 // -------------------------------------------------------------------------------------------- paths
 
 // Above the root is the root, as everywhere.
-__wasi_errno_t files_find(struct node *start, const char *path, size_t length, struct place *place) {
+static __wasi_errno_t find_in_tree(struct node *start, const char *path, size_t length, struct place *place) {
     if (length == 0) return __WASI_ERRNO_NOENT;
     if (memchr(path, 0, length)) return __WASI_ERRNO_INVAL;
     struct node *node = *path == '/' ? &root : start;
@@ -148,6 +171,15 @@ __wasi_errno_t files_find(struct node *start, const char *path, size_t length, s
     return 0;
 }
 
+__wasi_errno_t files_find(struct node *start, const char *path, size_t length, struct place *place) {
+    __wasi_errno_t error = find_in_tree(start, path, length, place);
+    bool is_missing = error ? error == __WASI_ERRNO_NOENT || error == __WASI_ERRNO_NOTDIR : !place->node;
+    struct node *node = is_missing && start == &root ? device(path, length) : NULL;
+    if (!node) return error;
+    *place = (struct place){ .folder = &root, .name = ".", .length = 1, .node = node, .is_of_system = true };
+    return 0;
+}
+
 static bool has_no_name(const struct place *place) { return place->length == 1 && place->name[0] == '.'; }
 
 __wasi_errno_t files_create(struct place *place, bool folder) {
@@ -179,6 +211,7 @@ __wasi_errno_t files_unlink(struct place *place) {
     struct node *node = place->node;
     if (!node) return __WASI_ERRNO_NOENT;
     if (node->is_folder) return __WASI_ERRNO_ISDIR;
+    if (place->is_of_system) return __WASI_ERRNO_ACCES;
     take_out(place);
     files_release(node);
     return 0;
@@ -199,6 +232,7 @@ __wasi_errno_t files_remove_folder(struct place *place) {
 __wasi_errno_t files_rename(struct place *from, struct place *to) {
     struct node *node = from->node, *old = to->node;
     if (!node) return __WASI_ERRNO_NOENT;
+    if (from->is_of_system || to->is_of_system) return __WASI_ERRNO_XDEV;
     if (has_no_name(from) || has_no_name(to)) return __WASI_ERRNO_BUSY;
     if (node == old) return 0;
     if (node->is_folder) {
@@ -289,9 +323,12 @@ __wasi_errno_t files_write(struct node *file, uint64_t at, const uint8_t *data, 
 }
 
 size_t files_read(struct node *file, uint64_t at, uint8_t *data, size_t length) {
-    if (file->device == DEVICE_ZERO) memset(data, 0, length);
-    if (file->device == DEVICE_RANDOM) host_random_bytes(data, length);
-    if (file->device) return file->device == DEVICE_ZERO || file->device == DEVICE_RANDOM ? length : 0;
+    switch (file->device) {
+    case NO_DEVICE: break;
+    case DEVICE_ZERO: memset(data, 0, length); return length;
+    case DEVICE_RANDOM: host_random_bytes(data, length); return length;
+    default: return 0;
+    }
     if (at >= file->size) return 0;
     if (length > file->size - at) length = file->size - (size_t)at;
     memcpy(data, file->data + at, length);
@@ -312,28 +349,6 @@ __wasi_errno_t files_stage(const char *path, size_t length, uint8_t *data, size_
     place.node->data = data;
     place.node->size = place.node->room = size;
     bytes_held += size;
-    return 0;
-}
-
-__wasi_errno_t files_furnish(void) {
-    static const struct { const char *path; bool is_folder; enum device device; } things[] = {
-        { "/tmp", .is_folder = true },
-        { "/dev", .is_folder = true },
-        { "/dev/null", .device = DEVICE_NULL },
-        { "/dev/zero", .device = DEVICE_ZERO },
-        { "/dev/random", .device = DEVICE_RANDOM },
-        { "/dev/urandom", .device = DEVICE_RANDOM },
-        { "/dev/stdin" },
-        { "/dev/stdout", .device = DEVICE_STDOUT },
-        { "/dev/stderr", .device = DEVICE_STDERR },
-    };
-    for (size_t i = 0; i < sizeof things / sizeof *things; i++) {
-        struct place place;
-        __wasi_errno_t error = files_find(&root, things[i].path, strlen(things[i].path), &place);
-        if (!error) error = files_create(&place, things[i].is_folder);
-        if (error) return error;
-        place.node->device = things[i].device;
-    }
     return 0;
 }
 

@@ -1,4 +1,5 @@
-// The file system that a program sees: a tree of nodes in the module's own memory, empty at the start of each run.
+// The file system that a program sees: a tree of nodes in the module's own memory. At the start of each run it has the folder
+// `/tmp`, and nothing else. Devices are outside the tree: a path such as `/dev/null` leads to one if the tree has no such file.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,12 +15,12 @@ struct entry {
     struct node *node;
 };
 
-// A file without contents of its own.
+// Kinds of devices. `NO_DEVICE` is an ordinary file or a folder.
 enum device { NO_DEVICE, DEVICE_NULL, DEVICE_ZERO, DEVICE_RANDOM, DEVICE_STDOUT, DEVICE_STDERR };
 
 struct node {
     bool is_folder;
-    uint8_t device; // enum device
+    enum device device;
     uint32_t names;  // entries that lead here
     uint32_t opened; // descriptors that hold it
     uint64_t number;
@@ -41,7 +42,13 @@ struct place {
     uint32_t length;
     struct node *node;
     bool must_be_folder; // written with a slash at its end
+    bool is_of_system;   // outside the tree, so its name stays
 };
+
+// Whether it is one of a program's streams, which are pipes.
+static inline bool files_is_stream(const struct node *node) {
+    return node->device == DEVICE_STDOUT || node->device == DEVICE_STDERR;
+}
 
 struct node *files_root(void);
 
@@ -67,10 +74,6 @@ void files_clear(struct node *folder);
 
 // Puts `data`, from malloc, at `path`, with the folders that it needs. For the build; 0 where it worked.
 __wasi_errno_t files_stage(const char *path, size_t length, uint8_t *data, size_t size);
-
-// Makes what programs expect to find: `/tmp`, and the devices and the empty standard input of `/dev`. For the build; 0 where
-// it worked.
-__wasi_errno_t files_furnish(void);
 
 // Makes a staged file empty without freeing its data, which the caller keeps. For the build.
 void files_forget(struct node *file);

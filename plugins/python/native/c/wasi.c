@@ -61,7 +61,7 @@ static __wasi_errno_t find(int32_t fd, const char *path, size_t length, struct p
 static __wasi_errno_t file(int32_t fd, __wasi_rights_t needed, struct descriptor **found) {
     struct descriptor *d = descriptor(fd);
     if (!d) return __WASI_ERRNO_BADF;
-    if (!d->node) return __WASI_ERRNO_SPIPE;
+    if (!d->node || files_is_stream(d->node)) return __WASI_ERRNO_SPIPE;
     if (d->node->is_folder) return __WASI_ERRNO_ISDIR;
     if ((d->rights & needed) != needed) return __WASI_ERRNO_BADF;
     *found = d;
@@ -154,7 +154,7 @@ int32_t WASI(fd_prestat_dir_name)(int32_t fd, char *path, __wasi_size_t length) 
 
 static __wasi_filetype_t type_of(const struct node *node) {
     // A program's streams are pipes, which is no type of WASI's; a character device would be a terminal.
-    if (!node || node->device >= DEVICE_STDOUT) return __WASI_FILETYPE_UNKNOWN;
+    if (!node || files_is_stream(node)) return __WASI_FILETYPE_UNKNOWN;
     if (node->device) return __WASI_FILETYPE_CHARACTER_DEVICE;
     return node->is_folder ? __WASI_FILETYPE_DIRECTORY : __WASI_FILETYPE_REGULAR_FILE;
 }
@@ -302,7 +302,7 @@ int32_t WASI(fd_read)(int32_t fd, const __wasi_iovec_t *parts, __wasi_size_t cou
     }
     if (d->node->is_folder) return __WASI_ERRNO_ISDIR;
     *read = read_into(d->node, d->at, parts, count);
-    d->at += *read;
+    if (!d->node->device) d->at += *read;
     return 0;
 }
 
@@ -330,7 +330,7 @@ int32_t WASI(fd_write)(int32_t fd, const __wasi_ciovec_t *parts, __wasi_size_t c
     size_t total;
     __wasi_errno_t error = write_from(d->node, d->at, parts, count, &total);
     if (error) return error;
-    d->at += total;
+    if (!d->node->device) d->at += total;
     *written = total;
     return 0;
 }
@@ -359,7 +359,7 @@ int32_t WASI(fd_seek)(int32_t fd, int64_t offset, int32_t whence, uint64_t *at) 
     }
     int64_t target;
     if (__builtin_add_overflow(start, offset, &target) || target < 0) return __WASI_ERRNO_INVAL;
-    *at = d->at = d->node->device ? 0 : (uint64_t)target;
+    *at = d->at = d->node->device ? 0 : (uint64_t)target; // a device has no positions
     return 0;
 }
 
@@ -482,6 +482,7 @@ int32_t WASI(path_link)(int32_t fd, int32_t lookup, const char *path, __wasi_siz
     __wasi_errno_t error = find(fd, path, length, &from);
     if (!error) error = find(to_fd, to_path, to_length, &to);
     if (error) return error;
+    if (from.is_of_system) return __WASI_ERRNO_XDEV;
     return from.node ? files_link(&to, from.node) : __WASI_ERRNO_NOENT;
 }
 

@@ -25,7 +25,7 @@ const OPTIMISE: &[&str] = &["-O3", "-flto=full", "-g0", "-DNDEBUG"];
 /// nearly every size of object, writes to fewer pages, and those in a row.
 const POOLS: &str = "-DWITH_PYMALLOC_RADIX_TREE=0";
 /// The host gives a program 16 MiB for its own stack; this is for what C code keeps in memory.
-const STACK_BYTES: u32 = 16 << 20;
+const STACK_BYTES: u32 = 12 << 20;
 
 /// The folders of the build.
 pub(crate) struct Work {
@@ -287,7 +287,7 @@ impl Work {
             Ok(())
         };
         let ours = [OPTIMISE, &["-fno-strict-overflow", POOLS]].concat();
-        for name in ["python", "interpreter", "files", "wasi"] {
+        for name in ["python", "interpreter", "files", "wasi", "dates"] {
             compile(name, sources.join(name).with_extension("c"), &ours)?;
         }
         compile(

@@ -27,7 +27,11 @@ use std::{
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-use crate::{compile::Work, snapshot::Mount, sources::hex};
+use crate::{
+    compile::Work,
+    snapshot::{File, Mount},
+    sources::hex,
+};
 
 const USAGE: &str =
     "usage: python-native fast WIT NATIVE DRIVER PACKAGES SDK WORK OUTPUT PYDANTIC CORE
@@ -66,7 +70,11 @@ fn main() -> Result<()> {
             ],
         ) => {
             let packages = [packages, sdk, pydantic].map(PathBuf::as_path);
-            (fast(wit, native, driver, packages, core, work)?, output)
+            let zones = pydantic.join(ZONES);
+            (
+                fast(wit, native, driver, packages, &zones, core, work)?,
+                output,
+            )
         }
         (
             Some("science"),
@@ -112,6 +120,7 @@ fn fast(
     native: &Path,
     driver: &Path,
     packages: [&Path; 3],
+    zones: &Path,
     core: &Path,
     work: &Path,
 ) -> Result<PathBuf> {
@@ -157,10 +166,8 @@ fn fast(
     {
         key.add_file(file)?;
     }
-    let zones = snapshot::time_zones(&packages[2].join(ZONES))?;
-    for file in &zones {
-        key.add(&file.data);
-    }
+    let zones = snapshot::time_zones(zones)?;
+    key.add_staged(&zones);
     let component = work.join("python.component.wasm");
     steps.take("snapshot", &key, || {
         let mounts = [
@@ -216,6 +223,14 @@ impl Key {
     fn add(&mut self, data: &[u8]) {
         self.0.update((data.len() as u64).to_le_bytes());
         self.0.update(data);
+    }
+
+    /// Files that the module finds, with their paths.
+    fn add_staged(&mut self, files: &[File]) {
+        for file in files {
+            self.add(file.path.as_bytes());
+            self.add(&file.data);
+        }
     }
 
     fn add_file(&mut self, file: &Path) -> Result<()> {

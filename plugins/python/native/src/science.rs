@@ -126,17 +126,15 @@ pub(crate) fn build(folders: &Folders<'_>) -> Result<PathBuf> {
         }
     }
     key.add_file(&library)?;
-    let mut data = snapshot::time_zones(folders.zones)?;
-    for file in &data {
-        key.add(&file.data);
-    }
+    let mut files = snapshot::time_zones(folders.zones)?;
+    key.add_staged(&files);
     let component = folders.work.join("science.component.wasm");
     steps.take("science-snapshot", &key, || {
-        data.push(File {
+        files.push(File {
             path: LIBRARY_PATH.to_owned(),
             data: read(&library)?,
         });
-        let snapshot = snapshot::take(&read(&merged)?, &mounts, data)?;
+        let snapshot = snapshot::take(&read(&merged)?, &mounts, files)?;
         Ok(fs::write(&component, snapshot)?)
     })?;
     Ok(component)

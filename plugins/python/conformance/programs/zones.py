@@ -1,15 +1,5 @@
-import time
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
-
-moment = datetime(2024, 3, 5, 7, 8, 9)
-for format in ("%-d/%-m/%y", "%l:%M %P", "%k|%_H|%-H|%H", "%^a %^b %#Z", "%10Y", "%-I %p %#p", "%q %+ %v %%P", "no directive", ""):
-    print(repr(format), repr(moment.strftime(format)), repr(time.strftime(format, moment.timetuple())))
-print(f"{date(2024, 12, 1):%A %-d %B}", f"{moment.replace(hour=15):%l%P}", moment.replace(tzinfo=timezone.utc).strftime("%k %Z%z"))
-try:
-    time.strftime("%P", 5)
-except TypeError as error:
-    print(error)
 
 berlin, new_york, kolkata = map(ZoneInfo, ("Europe/Berlin", "America/New_York", "Asia/Kolkata"))
 summer = datetime(2024, 7, 1, 12, tzinfo=berlin)
