@@ -28,7 +28,7 @@ CONFIG = os.path.join(os.path.dirname(__file__), "../../configs/quickstart.toml"
 # Just long enough that the policy makes calls.
 SETTINGS = {
     "sft.steps": 60, "sft.batch_size": 16, "sft.optimizer.warmup_steps": 5, "sft.optimizer.learning_rate": 5e-3,
-    "rl.steps": 4, "rl.prompts_per_step": 4, "rl.group_size": 8, "tasks.facts.generated": 300,
+    "rl.steps": 4, "rl.prompts_per_step": 4, "rl.group_size": 8, "rl.refill": 0, "tasks.facts.generated": 300,
     "eval.tasks": 8, "eval.samples": 2, "eval.validation_tasks": 2, "eval.every": 2, "checkpoint.trajectories_every": 1,
     "tasks.facts.sft": "{lookup = 1.0}", "tasks.facts.rl": "{lookup = 1.0}",
     "tasks.facts.eval": "{lookup = 1.0, chain = 1.0}",

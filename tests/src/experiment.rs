@@ -34,11 +34,14 @@ impl Experiment {
             config,
         };
         experiment
+            .with("seed", 1)
             .with("sft.steps", 4)
             .with("sft.batch_size", 8)
             .with("rl.steps", 4)
             .with("rl.prompts_per_step", 2)
             .with("rl.group_size", 4)
+            .with("rl.refill", 0)
+            .with("rl.optimizer.schedule", "constant")
             .with("eval.tasks", 4)
             .with("eval.samples", 2)
             .with("eval.validation_tasks", 2)

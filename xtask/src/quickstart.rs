@@ -23,7 +23,7 @@ pub fn run(project: &Project, extra: &[String]) -> Result<()> {
         "The steps are\n\
          \x20 1. make ready   rustup installs the target {} for plugins if it is missing; nothing else is installed\n\
          \x20 2. build        the host in release (8 minutes on 2 idle cores the first time) and the plugins that the run needs\n\
-         \x20 3. train        {CONFIG}: SFT, then GRPO, on the CPU (at most 5 minutes)\n\
+         \x20 3. train        {CONFIG}: SFT, then GRPO, on the CPU (about 5 minutes)\n\
          Finished work is not repeated.",
         guests::TARGET
     ));

@@ -222,10 +222,14 @@ fn times(plan: &Plan, config: &RunConfig) {
         row("all steps of SFT", seconds * settings.steps as f64);
     }
     if let (Some(rollout), Some(update), Some(step)) = (rollout, update, rl_step) {
-        row("trajectories of a step of RL", rollout);
+        let (steps, refill) = config
+            .rl
+            .as_ref()
+            .map_or((0, 0), |rl| (rl.steps, rl.refill));
+        let most = if refill > 0 { ", at most" } else { "" };
+        row(&format!("trajectories of a step of RL{most}"), rollout);
         row("updates of a step of RL", update);
-        let steps = config.rl.as_ref().map_or(0, |rl| rl.steps);
-        row("all steps of RL", step * steps as f64);
+        row(&format!("all steps of RL{most}"), step * steps as f64);
     }
     if plan.machine.processor == Processor::Cpu {
         say!("    from the speed of matrix products here, measured just now");

@@ -72,10 +72,11 @@ pub struct CountriesConfig {
     pub real_share: f64,
     /// Kinds in demonstrations: single skills often, combinations of them rarely.
     ///
-    /// By default a small share are chains and scaling. Kinds with two calls in one turn appear once in 1,000 to 5,000
-    /// demonstrations, and the scaling of chains never. Without any of them, reinforcement learning finds ratios and
-    /// comparisons only with some seeds; with one in 1,000 of each, SFT learns them by itself. Spelling and contrast
-    /// take half, because a model must copy names from every place in a question before it can learn anything else.
+    /// By default a small share are chains and scaling. Kinds with several calls in one turn appear once in 1,000 to 2,000
+    /// demonstrations, and the scaling of chains never. With fewer, reinforcement learning finds ratios, comparisons and sums
+    /// only with some seeds, because a kind that never succeeds gives it nothing to learn from; with more, SFT learns them by
+    /// itself. Spelling and contrast take half, because a model must copy names from every place in a question before it can
+    /// learn anything else.
     pub sft: KindShares,
     /// Kinds in reinforcement learning, which has no demonstration, only the reward. Mostly those not mastered yet.
     pub rl: KindShares,
@@ -95,13 +96,13 @@ impl Default for CountriesConfig {
                 (QuestionKind::Spell, 0.30),
                 (QuestionKind::Lookup, 0.25),
                 (QuestionKind::Contrast, 0.20),
-                (QuestionKind::Calculate, 0.1981),
+                (QuestionKind::Calculate, 0.197),
                 (QuestionKind::Chain, 0.025),
                 (QuestionKind::Scale, 0.025),
                 (QuestionKind::Sum, 0.001),
-                (QuestionKind::CompareSums, 0.0005),
-                (QuestionKind::Ratio, 0.0002),
-                (QuestionKind::Compare, 0.0002),
+                (QuestionKind::CompareSums, 0.001),
+                (QuestionKind::Ratio, 0.0005),
+                (QuestionKind::Compare, 0.0005),
             ]),
             rl: KindShares::new([
                 (QuestionKind::Lookup, 0.05),

@@ -32,7 +32,7 @@ const DECODING_ON_GPU: f64 = 0.25;
 pub struct StepTimes {
     /// A step of SFT; none without SFT.
     pub sft: Option<f64>,
-    /// The trajectories of a step of RL; none without RL, or with an external engine.
+    /// The trajectories of a step of RL, with all rounds of `rl.refill`; none without RL, or with an external engine.
     pub rollout: Option<f64>,
     /// The updates of a step of RL.
     pub update: Option<f64>,
@@ -96,10 +96,11 @@ impl StepTimes {
     }
 }
 
-/// Trajectories of a step.
+/// Trajectories that a step plays, at most: with `rl.refill`, each round replaces all tasks.
 fn trajectories(rl: &RlConfig) -> usize {
     let baseline = usize::from(rl.estimator().needs_baseline());
-    rl.prompts_per_step * (rl.group_size + baseline)
+    let rounds = 1 + rl.refill as usize;
+    rounds * rl.prompts_per_step * (rl.group_size + baseline)
 }
 
 struct Clock<'a> {
