@@ -76,6 +76,17 @@ fn a_plan_is_within_a_tenth_of_what_runs_on_the_cpu_took() {
 }
 
 #[test]
+fn the_time_of_a_step_counts_every_round_of_refill() {
+    let rollout = |refill: &str| {
+        let config = config("hotpotqa-search", &["device=cuda", refill]);
+        let times = on(&config, "h200", PublishedShape::Qwen3_0_6B).times;
+        times.unwrap().rollout.unwrap()
+    };
+    let ratio = rollout("rl.refill=2") / rollout("rl.refill=0");
+    assert!((ratio - 3.0).abs() < 0.01, "{ratio}");
+}
+
+#[test]
 fn shipped_configurations_fit_the_gpus_that_they_name() {
     let cuda = ["device=cuda", "precision=bf16"];
     for (name, machine, shape) in [

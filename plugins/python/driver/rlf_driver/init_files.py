@@ -1,9 +1,9 @@
-"""The file system while `init` loads files: empty but for `/tmp`, and not asked.
+"""The file system while `init` loads files: empty but for `/tmp` and `/dev/null`, and not asked.
 
 A C library that is asked once keeps descriptors open, which no snapshot can hold. So questions are answered here: there
-are the folders `/` and `/tmp`, and nothing in them, and `/dev/null`. What opens that, or creates or changes something does reach the system, and from then
-on everything does; where that was is kept, for whoever wants to know why there is no snapshot. A build that answers WASI
-itself has its snapshot all the same.
+are the folders `/` and `/tmp`, and nothing in them. What creates or changes something does reach the system, and so does
+what opens `/dev/null`. From then on everything does; where that was is kept, for whoever wants to know why there is no
+snapshot. A build that answers WASI itself has its snapshot all the same.
 """
 
 from .sound import __builtins__  # isort: skip

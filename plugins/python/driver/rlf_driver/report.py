@@ -20,7 +20,7 @@ packages = ()
 """Names, for people, of the packages that programs can import beside the standard library."""
 
 _UNSEEN = {__package__ + ".alarm", __package__ + ".zones"}
-"""Modules of the driver that a program gets into without a call of its own to them."""
+"""Modules of the driver that stand in for parts of the library. Tracebacks do not show their frames."""
 
 
 def _type_of_ignored():
@@ -68,8 +68,8 @@ def add_line(error, name, source):
 
 
 def own_frames(error, code):
-    """Takes the frames that led to `code` out of the traceback: a program's begins with itself. So it does with the frames of
-    what stands in for parts of the library, such as those that led to the handler of an alarm."""
+    """Takes the frames that led to `code` out of the traceback: a program's begins with itself. Frames of `_UNSEEN` go, too,
+    such as those that led to the handler of an alarm."""
     step = error.__traceback__
     while step is not None and step.tb_frame.f_code is not code:
         step = step.tb_next
