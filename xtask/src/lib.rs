@@ -35,6 +35,7 @@ pub mod conformance;
 pub mod cuda;
 pub mod discovery;
 pub mod features;
+mod folders;
 pub mod gpu_check;
 pub mod guests;
 pub mod host;

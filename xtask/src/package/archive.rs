@@ -4,8 +4,9 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
 
-use super::{Files, LICENCES, copy_folder, empty_folder, pack};
+use super::{Files, LICENCES, pack};
 use crate::{
+    folders::{copy_folder, empty_folder},
     host,
     project::Project,
     steps::{self, say},

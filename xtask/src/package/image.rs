@@ -7,8 +7,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{Files, LICENCES, Target, copy_folder, empty_folder, pack};
+use super::{Files, LICENCES, Target, pack};
 use crate::{
+    folders::{copy_folder, empty_folder},
     host,
     project::Project,
     steps::{self, say},

@@ -8,8 +8,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{Files, LICENCES, Target, copy_folder, empty_folder};
+use super::{Files, LICENCES, Target};
 use crate::{
+    folders::{copy_folder, empty_folder},
     guests::Family,
     project::Project,
     steps::{self, say},

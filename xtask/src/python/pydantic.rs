@@ -9,7 +9,9 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
+    folders::{copy_folder, empty_folder},
     manifest,
+    metadata::Metadata,
     project::Project,
     steps::{self, say},
     venv::{self, Venv},
@@ -19,6 +21,10 @@ use crate::{
 const REQUIREMENTS: &str = "plugins/python/pydantic/requirements.txt";
 /// The folder of a build backend that builds nothing.
 const BACKEND: &str = "plugins/python/pydantic/backend";
+/// The patch that gives pyo3 hashes with 64 bits.
+const HASH_PATCH: &str = "plugins/python/pydantic/pyo3-hash.patch";
+/// The crates of pyo3 that it changes.
+const HASH_CRATES: [&str; 2] = ["pyo3", "pyo3-ffi"];
 /// Everything that is downloaded and compiled.
 const TARGET: &str = "target/pydantic";
 /// The module of the compiled part, in the folder with the packages. It is named for the portable build's CPython.
@@ -29,17 +35,21 @@ struct Python {
     version: &'static str,
     /// The target of Rust.
     target: &'static str,
+    /// Whether its hashes have 64 bits, as `HASH_PATCH` has them.
+    wide_hashes: bool,
 }
 
 /// The one of componentize-py, which links shared libraries. The target's own code can be part of one.
 const PORTABLE: Python = Python {
     version: "3.14",
     target: "wasm32-wasip2",
+    wide_hashes: false,
 };
 
 const FAST: Python = Python {
     version: "3.13",
     target: "wasm32-wasip1",
+    wide_hashes: true,
 };
 
 /// A venv with pydantic for this machine, in which files that import it run natively.
@@ -104,10 +114,7 @@ fn get(project: &Project) -> Result<PathBuf> {
 
 /// Gets the packages, without their compiled part, and the sources of that.
 fn download(project: &Project, requirements: &Path, folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder)?;
-    }
-    fs::create_dir_all(folder)?;
+    empty_folder(folder)?;
     let python = venv(project)?.program("python");
     let pip = |arguments: &[&str], output: &Path| {
         let mut pip = venv::command(project, &python);
@@ -164,7 +171,11 @@ fn download(project: &Project, requirements: &Path, folder: &Path) -> Result<()>
 /// Compiles the sources to a static library. Nothing of the C library is in it.
 fn compile(project: &Project, folder: &Path, python: &Python) -> Result<PathBuf> {
     let manifest = manifest_in(folder)?;
-    let Python { version, target } = python;
+    let Python {
+        version,
+        target,
+        wide_hashes,
+    } = python;
     let config = folder.join(format!("{target}.txt"));
     let told = format!(
         "implementation=CPython\nversion={version}\nshared=true\nabi3=false\npointer_width=32\n\
@@ -177,7 +188,7 @@ fn compile(project: &Project, folder: &Path, python: &Python) -> Result<PathBuf>
         .args(["--quiet", "--release", "--locked", "--lib"])
         .args(["--crate-type", "staticlib", "--target", target])
         .arg("--manifest-path")
-        .arg(manifest)
+        .arg(&manifest)
         .arg("--target-dir")
         .arg(folder.join("build"))
         .env("PYO3_CONFIG_FILE", config)
@@ -185,6 +196,11 @@ fn compile(project: &Project, folder: &Path, python: &Python) -> Result<PathBuf>
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         // Every load compiles its code, so little code counts.
         .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s");
+    if *wide_hashes {
+        // Unlike `[patch]`, it leaves the lock file as it is.
+        let paths = serde_json::to_string(&with_wide_hashes(project, folder, &manifest)?)?;
+        cargo.args(["--config", &format!("paths={paths}")]);
+    }
     if !steps::status(&mut cargo)?.success() {
         bail!(
             "pydantic-core was not built: see the error above. If the target is missing, `rustup target add {target}`"
@@ -192,6 +208,33 @@ fn compile(project: &Project, folder: &Path, python: &Python) -> Result<PathBuf>
     }
     let built = folder.join("build").join(target).join("release");
     Ok(built.join("lib_pydantic_core.a"))
+}
+
+/// Copies of `HASH_CRATES` with `HASH_PATCH`.
+fn with_wide_hashes(project: &Project, folder: &Path, manifest: &Path) -> Result<Vec<PathBuf>> {
+    let patch = project.root().join(HASH_PATCH);
+    let read = fs::read(&patch).with_context(|| format!("{} cannot be read", patch.display()))?;
+    let copies = folder.join(format!("pyo3-{}", &manifest::hash(&read)[..12]));
+    let mark = copies.join("complete");
+    if !mark.is_file() {
+        empty_folder(&copies)?;
+        let packages = Metadata::read(project, manifest)?.packages;
+        for name in HASH_CRATES {
+            let original = packages.iter().find(|package| package.name == name);
+            let original =
+                original.with_context(|| format!("pydantic-core does not depend on {name}"))?;
+            copy_folder(original.folder(), &copies.join(name))?;
+        }
+        let mut apply = project.command("patch");
+        apply
+            .args(["--strip=1", "--silent", "--directory"])
+            .arg(&copies);
+        if !steps::status(apply.arg("--input").arg(&patch))?.success() {
+            bail!("{HASH_PATCH} does not fit pyo3: see the error above");
+        }
+        fs::write(&mark, "").with_context(|| format!("{} cannot be written", mark.display()))?;
+    }
+    Ok(HASH_CRATES.map(|name| copies.join(name)).into())
 }
 
 /// The manifest of the sources.

@@ -11,7 +11,26 @@ import types
 import typing
 import weakref
 
-from . import alarm, files, library, loaded, loop, network, report, run, session, sizes, stack, streams, threads, tools, warmup, zones
+from . import (
+    alarm,
+    files,
+    library,
+    loaded,
+    loop,
+    network,
+    passwords,
+    report,
+    resource,
+    run,
+    session,
+    sizes,
+    stack,
+    streams,
+    threads,
+    tools,
+    warmup,
+    zones,
+)
 
 _ROUNDS = 4
 _INPUT = b"first line\nsecond line\n"
@@ -30,6 +49,7 @@ def prepare(host, root, execute=run.execute, programs=warmup.PROGRAMS, begin={},
     threads.install()
     alarm.install()
     zones.install()
+    passwords.install()
     if not packages:
         # Packages with compiled code choose types by it.
         sizes.install()
@@ -38,7 +58,7 @@ def prepare(host, root, execute=run.execute, programs=warmup.PROGRAMS, begin={},
     add_builtins()
     library.withhold(begin)
     sys.meta_path.insert(0, library.Withheld)
-    sys.meta_path.append(tools.Tools)
+    sys.meta_path += [resource.Finder, tools.Tools]
     warm_up(execute, programs)
     loaded.prepare()
     tidy()
