@@ -8,11 +8,7 @@ mod archive;
 mod image;
 mod python;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;

@@ -123,7 +123,7 @@ import contextlib, os
 from mcp.server.fastmcp import FastMCP
 with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
     print("not shown")
-mcp = FastMCP(name="A" if os.access(os.devnull, os.F_OK) else "")
+mcp = FastMCP(name="A" if os.path.exists(os.devnull) and not os.path.isfile(os.devnull) else "")
 """
         (case, result), out, _, _ = self.configure(Silent=source)
         self.assertEqual((case, out), (0, ""), result)

@@ -168,8 +168,17 @@ def _dataclass(kind):
 def _typed_dict(kind):
     hints, (description, about) = typing.get_type_hints(kind, include_extras=True), parsed(kind)
     properties = {name: described(schema(hint), about.get(name)) for name, hint in hints.items()}
-    required = [name for name in hints if name in kind.__required_keys__]
+    required = [name for name, hint in hints.items() if _is_required(kind, name, hint)]
     return _object(properties, required, description)
+
+
+def _is_required(kind, name, hint):
+    """Whether such a dictionary has the key `name`. After `from __future__ import annotations`, the class does not know it."""
+    while typing.get_origin(hint) in (*_QUALIFIERS, typing.Annotated):
+        if typing.get_origin(hint) is not typing.Annotated and hint.__name__ in ("Required", "NotRequired"):
+            return hint.__name__ == "Required"
+        hint = typing.get_args(hint)[0]
+    return name in kind.__required_keys__
 
 
 def _by_pydantic(annotation):

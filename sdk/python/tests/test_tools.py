@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import rlf  # noqa: E402
 from rlf import testing, tools  # noqa: E402
+from rlf.schemas import schema  # noqa: E402
 
 
 class Unit(enum.Enum):
@@ -86,8 +87,6 @@ class Tools(unittest.TestCase):
             self.assertIsNone(tools.made_from(function).output_schema, function.__name__)
 
     def test_every_annotation_of_the_table_has_its_schema(self):
-        from rlf.schemas import schema
-
         point = {
             "description": "A place.",
             "type": "object",
@@ -118,6 +117,11 @@ class Tools(unittest.TestCase):
         ]:
             self.assertEqual(schema(annotation), expected, annotation)
         self.assertEqual(schema(Options)["required"], ["near"])
+
+    def test_a_typed_dict_has_its_required_keys_where_annotations_are_text(self):
+        Text = typing.TypedDict("Text", {"a": "typing.NotRequired[int]", "b": "str"})
+        Partial = typing.TypedDict("Partial", {"a": "int", "b": "Annotated[typing.Required[str], 'A name']"}, total=False)
+        self.assertEqual((schema(Text)["required"], schema(Partial)["required"]), (["b"], ["b"]))
 
     def test_arguments_arrive_as_their_types(self):
         seen = {}

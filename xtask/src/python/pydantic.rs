@@ -214,9 +214,9 @@ fn compile(project: &Project, folder: &Path, python: &Python) -> Result<PathBuf>
 fn with_wide_hashes(project: &Project, folder: &Path, manifest: &Path) -> Result<Vec<PathBuf>> {
     let patch = project.root().join(HASH_PATCH);
     let read = fs::read(&patch).with_context(|| format!("{} cannot be read", patch.display()))?;
-    let copies = folder.join(format!("pyo3-{}", &manifest::hash(&read)[..12]));
-    let mark = copies.join("complete");
-    if !mark.is_file() {
+    let copies = folder.join("pyo3-copies");
+    let (mark, wanted) = (copies.join("patch"), manifest::hash(&read));
+    if fs::read_to_string(&mark).ok().as_ref() != Some(&wanted) {
         empty_folder(&copies)?;
         let packages = Metadata::read(project, manifest)?.packages;
         for name in HASH_CRATES {
@@ -232,7 +232,8 @@ fn with_wide_hashes(project: &Project, folder: &Path, manifest: &Path) -> Result
         if !steps::status(apply.arg("--input").arg(&patch))?.success() {
             bail!("{HASH_PATCH} does not fit pyo3: see the error above");
         }
-        fs::write(&mark, "").with_context(|| format!("{} cannot be written", mark.display()))?;
+        fs::write(&mark, &wanted)
+            .with_context(|| format!("{} cannot be written", mark.display()))?;
     }
     Ok(HASH_CRATES.map(|name| copies.join(name)).into())
 }

@@ -13,7 +13,7 @@ def endless(n):
 
 
 sys.setrecursionlimit(10**6)
-print(ways(2_000))
+print(ways(3_300))
 try:
     endless(0)
 except RecursionError:

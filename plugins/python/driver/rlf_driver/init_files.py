@@ -1,7 +1,7 @@
 """The file system while `init` loads files: empty but for `/tmp` and `/dev/null`, and not asked.
 
 A C library that is asked once keeps descriptors open, which no snapshot can hold. So questions are answered here: there
-are the folders `/` and `/tmp`, and nothing in them. What creates or changes something does reach the system, and so does
+are the folders `/` and `/tmp`, and the device `/dev/null`. What creates or changes something reaches the system, and so does
 what opens `/dev/null`. From then on everything does; where that was is kept, for whoever wants to know why there is no
 snapshot. A build that answers WASI itself has its snapshot all the same.
 """
@@ -17,6 +17,8 @@ import posix
 import stat
 import sys
 import traceback
+
+from . import files
 
 _FOLDERS = {"/": ["tmp"], "/tmp": []}
 _READS = {name for name in ("stat", "lstat", "access", "listdir", "scandir", "readlink") if hasattr(posix, name)}
@@ -72,14 +74,14 @@ class _Entry:
     is_symlink = is_junction = is_file
 
     def stat(self, *, follow_symlinks=True):
-        return _folder_stat()
+        return _stat(stat.S_IFDIR | 0o700)
 
     def inode(self):
         return 0
 
 
-def _folder_stat():
-    return os.stat_result((stat.S_IFDIR | 0o700, 0, 1, 1, 0, 0, 0, 0, 0, 0))
+def _stat(mode):
+    return os.stat_result((mode, 0, 1, 1, 0, 0, 0, 0, 0, 0))
 
 
 def _known(path):
@@ -97,6 +99,8 @@ def _read(name, path):
     at = _known(path)
     if name == "access":
         return at in _FOLDERS or at == os.devnull
+    if at == os.devnull and name in ("stat", "lstat"):
+        return _stat(stat.S_IFCHR | 0o666)
     if at not in _FOLDERS:
         raise _missing(path)
     if name == "listdir":
@@ -105,7 +109,7 @@ def _read(name, path):
         return _Folder("." if path is None else os.fsdecode(path), _FOLDERS[at])
     if name == "readlink":
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
-    return _folder_stat()
+    return _stat(stat.S_IFDIR | 0o700)
 
 
 def _fails(name, path, creates):
@@ -163,6 +167,8 @@ def _wrapped(name, real):
             return _read(name, path)
         if by_path:
             _fails(name, path, _creates(name, more, keywords))
+            if _known(path) == os.devnull:
+                files.make_standard_paths()
         _note(name)
         return real(*arguments, **keywords)
 

@@ -2,7 +2,7 @@
 
 A run has no library on any file system. What programs use most is imported when the snapshot is made and costs a run
 nothing; every other module is kept as marshalled code. Sources are kept compressed, for tracebacks through the library,
-`inspect.getsource` and `help`.
+`inspect.getsource` and `help`, and for a program that removes an imported module and imports it again.
 """
 
 from .sound import __builtins__  # isort: skip
@@ -49,6 +49,7 @@ class Library(importlib.abc.InspectLoader):
 
     def __init__(self):
         self.codes = {}
+        """File, whether it is a package, and marshalled code, which a module lacks that the snapshot has imported."""
         self.sources = {}
 
     def find_spec(self, name, path=None, target=None):
@@ -66,7 +67,8 @@ class Library(importlib.abc.InspectLoader):
         return self._entry(name)[1]
 
     def get_code(self, name):
-        return marshal.loads(self._entry(name)[2])
+        file, _, code = self._entry(name)
+        return compile(self.get_source(name), file, "exec", dont_inherit=True) if code is None else marshal.loads(code)
 
     def get_source(self, name):
         try:
@@ -95,8 +97,7 @@ class Library(importlib.abc.InspectLoader):
                 # A file that is an example of broken source.
                 continue
             self.sources[name] = zlib.compress(source.encode(), 9)
-            if code is not None:
-                self.codes[name] = file, is_package, marshal.dumps(code)
+            self.codes[name] = file, is_package, None if code is None else marshal.dumps(code)
 
     def adopt(self, root):
         """Becomes the loader of the modules that came from files below `root`, which are about to go."""

@@ -18,6 +18,8 @@ def pbkdf2_hmac(hash_name, password, salt, iterations, dklen=None):
     if iterations < 1:
         raise ValueError("iteration value must be greater than 0.")
     inner, outer = _new(hash_name), _new(hash_name)
+    if not inner.digest_size:
+        raise ValueError(f"{hash_name} has no length that a key could have")
     length = inner.digest_size if dklen is None else operator.index(dklen)
     if length < 1:
         raise ValueError("key length must be greater than 0.")

@@ -19,7 +19,7 @@ _ABSENT = object()
 packages = ()
 """Names, for people, of the packages that programs can import beside the standard library."""
 
-_UNSEEN = {f"{__package__}.{name}" for name in ("alarm", "passwords", "resource", "zones")}
+_UNSEEN = {f"{__package__}.{name}" for name in ("alarm", "machine", "passwords", "resource", "zones")}
 """Modules of the driver that stand in for parts of the library. Tracebacks do not show their frames."""
 
 

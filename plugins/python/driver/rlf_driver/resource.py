@@ -2,9 +2,11 @@
 
 from .sound import __builtins__  # isort: skip
 
+import errno
 import importlib.abc
 import importlib.machinery
 import operator
+import os
 import time
 
 NAME = "resource"
@@ -16,15 +18,13 @@ _KINDS = {
     for number, name in enumerate(
         "CPU FSIZE DATA STACK CORE RSS NPROC NOFILE MEMLOCK AS LOCKS SIGPENDING MSGQUEUE NICE RTPRIO RTTIME".split()
     )
-    if name != "LOCKS"
-} | {"RLIMIT_OFILE": 7}
+}
 """The numbers of Linux."""
 _FIELDS = (
     "ru_utime ru_stime ru_maxrss ru_ixrss ru_idrss ru_isrss ru_minflt ru_majflt ru_nswap ru_inblock ru_oublock ru_msgsnd "
     "ru_msgrcv ru_nsignals ru_nvcsw ru_nivcsw"
 ).split()
 
-_process_time = time.process_time
 _limits = {}
 """Limits that the program has set, by kind."""
 
@@ -67,6 +67,8 @@ def setrlimit(resource, limits, /):
 def prlimit(pid, resource, limits=None, /):
     """`getrlimit`, and `setrlimit` if there are `limits`, for this process."""
     before = getrlimit(resource)
+    if operator.index(pid) not in (0, os.getpid()):
+        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
     if limits is not None:
         setrlimit(resource, limits)
     return before
@@ -74,9 +76,9 @@ def prlimit(pid, resource, limits=None, /):
 
 def getrusage(who, /):
     """Return the time of this process. What else it used is not counted here, and 0."""
-    if who not in (RUSAGE_SELF, RUSAGE_CHILDREN, RUSAGE_THREAD):
+    if operator.index(who) not in (RUSAGE_SELF, RUSAGE_CHILDREN, RUSAGE_THREAD):
         raise ValueError("invalid who parameter")
-    seconds = 0.0 if who == RUSAGE_CHILDREN else _process_time()
+    seconds = 0.0 if who == RUSAGE_CHILDREN else time.process_time()
     return struct_rusage((seconds, 0.0) + (0,) * (len(_FIELDS) - 2))
 
 
@@ -86,7 +88,7 @@ def getpagesize():
 
 
 def _kind(resource):
-    if resource not in _KINDS.values():
+    if operator.index(resource) not in _KINDS.values():
         raise ValueError("invalid resource specified")
     return resource
 
@@ -103,18 +105,25 @@ _OFFERED = {
     "RUSAGE_THREAD": RUSAGE_THREAD,
     "error": OSError,
     "struct_rusage": struct_rusage,
-} | _KINDS
+    "RLIMIT_OFILE": _KINDS["RLIMIT_NOFILE"],
+} | {name: number for name, number in _KINDS.items() if name != "RLIMIT_LOCKS"}
 for _function in (getrlimit, setrlimit, prlimit, getrusage, getpagesize):
     _function.__module__ = NAME
     _OFFERED[_function.__name__] = _function
 
 
+_find_file = importlib.machinery.PathFinder.find_spec
+
+
 class Finder(importlib.abc.Loader):
-    """Finds the module, after the program's own files."""
+    """Finds the module, unless the program has one of that name. A folder without `__init__.py` is none."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        return importlib.machinery.ModuleSpec(NAME, cls()) if name == NAME else None
+        if name != NAME:
+            return None
+        own = _find_file(name, path)
+        return own if own and own.loader else importlib.machinery.ModuleSpec(NAME, cls())
 
     def exec_module(self, module):
         vars(module).update(_OFFERED)

@@ -1,30 +1,15 @@
-"""`sys.maxsize` as on machines with 64 bits. Programs take it for a number that is larger than all of theirs."""
+"""`sys.maxsize` as on machines with 64 bits. Programs take it for a number that is larger than all of theirs, and for a count without end."""
 
 from .sound import __builtins__  # isort: skip
 
-import _csv
-import csv
 import sys
-
-_MAX_LONG = sys.maxsize
-"""The largest `long` of C here."""
-
-_field_size_limit = _csv.field_size_limit
-
-
-def field_size_limit(*arguments, **named):
-    """Sets an upper limit on parsed fields.
-
-    csv.field_size_limit([limit])
-
-    Returns old limit. If limit is not given, no new limit is set and
-    the old limit is returned"""
-    if len(arguments) == 1 and isinstance(arguments[0], int):
-        arguments = (min(arguments[0], _MAX_LONG),)
-    return _field_size_limit(*arguments, **named)
 
 
 def install():
-    """Raises `sys.maxsize`. Programs often set `csv.field_size_limit` to it, which would raise."""
-    sys.maxsize = (1 << 63) - 1
-    csv.field_size_limit = _csv.field_size_limit = field_size_limit
+    """Raises `sys.maxsize` if the build takes the larger number for a length, too (native/patches/sizes.patch)."""
+    largest = (1 << 63) - 1
+    try:
+        "".split(maxsplit=largest)
+    except OverflowError:
+        return
+    sys.maxsize = largest

@@ -17,6 +17,7 @@ from . import (
     library,
     loaded,
     loop,
+    machine,
     network,
     passwords,
     report,
@@ -49,16 +50,15 @@ def prepare(host, root, execute=run.execute, programs=warmup.PROGRAMS, begin={},
     threads.install()
     alarm.install()
     zones.install()
+    machine.install()
     passwords.install()
-    if not packages:
-        # Packages with compiled code choose types by it.
-        sizes.install()
+    sizes.install()
     run.keep_exits_of_threads()
     stack.install(run.run, session.Notebook.step)
     add_builtins()
     library.withhold(begin)
-    sys.meta_path.insert(0, library.Withheld)
-    sys.meta_path += [resource.Finder, tools.Tools]
+    sys.meta_path[:0] = [library.Withheld, resource.Finder]
+    sys.meta_path.append(tools.Tools)
     warm_up(execute, programs)
     loaded.prepare()
     tidy()

@@ -81,9 +81,10 @@ static const wchar_t *directive(struct output *out, const wchar_t *f, const stru
         put_filled(out, text, length, width, fill);
         return f;
     }
+    if (letter == L'z' && tm->tm_isdst < 0) return f;
     wchar_t alone[] = { L'%', letter == L'P' ? L'p' : letter == L'k' ? L'H' : letter == L'l' ? L'I' : letter, 0 };
     if (letter == L'Z') {
-        // A time that comes from numbers alone has no name of its zone, but the local one.
+        // A time that comes from numbers alone has the name of the local zone.
         const char *name = tm->tm_zone ? tm->tm_zone : tm->tm_isdst < 0 ? "" : "UTC";
         for (; name[length] && length < MAX_TEXT; length++) text[length] = (unsigned char)name[length];
     } else {

@@ -62,6 +62,9 @@ def load(given):
     except BaseException as fault:
         place = _place(fault, given["file"], given.get("beside") or ())
         return _error(_INVALID, f"{place}: {_described(fault)}{_hint(fault)}")
+    if {"load_scenario", "save_scenario"} <= set(tools.registered()):
+        hint = "tools with `load_scenario` and `save_scenario` are an environment: docs/environments.md"
+        return _error(_INVALID, f"{given['file']}: {hint}")
     if not tools.registered() and not rewards.registered():
         hint = "; a class with `reset` is an environment: docs/environments.md" if _has_environment(module) else ""
         return _error(_INVALID, f"{given['file']}: no function has @rlf.tool or @rlf.reward{hint}")

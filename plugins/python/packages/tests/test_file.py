@@ -54,6 +54,15 @@ SENT_TRAJECTORY = {
     "extra": [],
 }
 
+SERVER_WITH_SCENARIOS = """
+from mcp.server.fastmcp import FastMCP
+mcp = FastMCP(name='Lamps')
+@mcp.tool()
+def load_scenario(scenario: dict) -> str: ...
+@mcp.tool()
+def save_scenario() -> dict: ...
+"""
+
 
 @dataclasses.dataclass
 class Point:
@@ -227,6 +236,7 @@ class Files(unittest.TestCase):
             ("x = 1\n", "search.py: no function has @rlf.tool or @rlf.reward"),
             ("import rlf\n@rlf.init\ndef f():\n    rlf.data('x')\n", "search.py:4: LookupError: "),
             ("import rlf\n@rlf.tool\ndef f(*a):\n    pass\n", "search.py:2: f: `*` and `**` parameters"),
+            (SERVER_WITH_SCENARIOS, "tools with `load_scenario` and `save_scenario` are an environment: docs/environments.md"),
             ("import beside_it\n", "beside_it.py:2: ValueError: no"),
             ("raise MemoryError\n", "search.py:1: MemoryError: it needs more memory than its limit `memory_bytes`"),
             ("raise ValueError('x' * 10**6)\n", "x" * 1900),
