@@ -53,6 +53,13 @@ impl Job {
         }
     }
 
+    /// The path of what is its own: of an environment in Python its files, and not the interpreter.
+    fn source(&self) -> PathBuf {
+        let environment = self.grants.environment.as_ref();
+        let servers = environment.and_then(|environment| environment.servers.clone());
+        servers.unwrap_or_else(|| self.place.path())
+    }
+
     /// Reads the current files, without running anything.
     pub(crate) fn candidate(&self) -> Result<Candidate, Problem> {
         if !is_valid_name(&self.alias) {
@@ -183,7 +190,7 @@ pub(crate) fn assign_names(
             unique.append(&mut jobs);
             continue;
         }
-        let paths: Vec<PathBuf> = jobs.iter().map(|job| job.place.path()).collect();
+        let paths: Vec<PathBuf> = jobs.iter().map(Job::source).collect();
         let shown: Vec<String> = paths
             .iter()
             .map(|path| path.display().to_string())
@@ -330,6 +337,13 @@ mod tests {
         assert_eq!(problems.len(), 2);
         assert!(
             problems[0].contains("2 plugins are called `a`: dir/a, dir/a.wasm"),
+            "{}",
+            problems[0]
+        );
+        let house = "[house]\nplugin = \"python\"\nenvironment.servers = \"rooms\"\n";
+        let (_, problems) = planned(&[folder("python"), file("house")], house);
+        assert!(
+            problems[0].contains("2 plugins are called `house`: rooms, dir/house.wasm"),
             "{}",
             problems[0]
         );

@@ -11,7 +11,7 @@ use rquickjs::{
 use crate::{files::Refused, host, modules, raw, state::State};
 
 /// Stack that programs may use before a RangeError, in bytes of linear memory: 8,000 plain calls. Every call also
-/// uses the host's own stack, which the engine cannot see. Recursive functions fit into 8 MiB of that. Nesting inside
+/// uses the host's own stack, which the engine cannot see. Recursive functions fit into 8 of its 16 MiB. Nesting inside
 /// the engine (JSON a hundred thousand deep) uses more, and ends at the host's limit.
 const STACK: usize = if cfg!(target_family = "wasm") {
     2 * 1024 * 1024
