@@ -1,12 +1,11 @@
 import collections
-import decimal
 import heapq
 import importlib
 import json
 import string
 import sys
 
-for name in ("json", "decimal", "collections", "string", "heapq"):
+for name in ("json", "collections", "string", "heapq"):
     before = sys.modules.pop(name)
     again = __import__(name)
     print(name, again is not before, again.__name__, again.__spec__.name)

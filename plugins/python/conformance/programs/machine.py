@@ -8,7 +8,7 @@ print(time.process_time() < 60, time.thread_time() >= 0, time.thread_time_ns() >
 try:
     os.get_terminal_size()
 except OSError as error:
-    print(error)
+    print(error.strerror)
 for name in ("de_DE.UTF-8", "nowhere", ("fr_FR", "UTF-8")):
     try:
         print(locale.setlocale(locale.LC_ALL, name))

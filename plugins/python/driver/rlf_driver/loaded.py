@@ -59,11 +59,18 @@ class Kept:
         module.__spec__ = module.__spec__.loader_state
 
 
+def _forms():
+    """The forms that this build loads. Environments need pydantic, and a build that loads no files has neither package."""
+    here = {key: package for key, package in _FORMS.items() if importlib.util.find_spec(package)}
+    if not importlib.util.find_spec("pydantic"):
+        here.pop("environment", None)
+    return here
+
+
 def collect():
     """Takes in the packages from the folders on `sys.path` that have ours, and imports what files use most."""
     found = []
-    # A build that loads no files has neither.
-    for package in filter(importlib.util.find_spec, _FORMS.values()):
+    for package in _forms().values():
         others = set(sys.modules)
         importlib.import_module(package)
         found.append(set(sys.modules) - others)
@@ -103,6 +110,8 @@ def configure(config):
     key = next((key for key in _FORMS if config.get(key) is not None), None)
     if key is None:
         return False
+    if not any(_FORMS[key] in modules for modules in _kept):
+        raise Refused(INVALID_ARGUMENTS, "environments need pydantic, which this build does not have; the plugin `python` has it")
     sys.meta_path[:0] = Kept, _packages
     package = importlib.import_module(_FORMS[key])
     package.connect(run.host())

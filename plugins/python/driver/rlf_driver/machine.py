@@ -11,12 +11,11 @@ import time
 _NOT_FOUND = 127 << 8
 """The status of a command that the shell does not find."""
 _BEGINS_NS = 86_400 * 10**9
-"""Where the clock of the process begins, which is the host's monotonic one."""
+"""Where the host's monotonic clock begins, with a run."""
 _LOCALES = {"", "C", "POSIX", "C.UTF-8", "C.utf8"}
 
 _setlocale = locale.setlocale
-_monotonic = time.monotonic
-_process_time_ns = time.process_time_ns
+_monotonic_ns = time.monotonic_ns
 
 
 def system(command):
@@ -36,7 +35,7 @@ def get_terminal_size(fd=1, /):
 
 def times():
     """Return the times of the process, in seconds."""
-    return os.times_result((process_time(), 0.0, 0.0, 0.0, _monotonic()))
+    return os.times_result((process_time(), 0.0, 0.0, 0.0, _monotonic_ns() / 1e9))
 
 
 def process_time():
@@ -46,7 +45,7 @@ def process_time():
 
 def process_time_ns():
     """Process time for profiling as nanoseconds: sum of the kernel and user-space CPU time."""
-    return _process_time_ns() - _BEGINS_NS
+    return max(_monotonic_ns() - _BEGINS_NS, 0)
 
 
 def thread_time():
