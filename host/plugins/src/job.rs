@@ -343,7 +343,7 @@ mod tests {
         let house = "[house]\nplugin = \"python\"\nenvironment.servers = \"rooms\"\n";
         let (_, problems) = planned(&[folder("python"), file("house")], house);
         assert!(
-            problems[0].contains("2 plugins are called `house`: rooms, dir/house.wasm"),
+            problems[0].contains("2 plugins are called `house`: dir/house.wasm, rooms"),
             "{}",
             problems[0]
         );
