@@ -95,6 +95,9 @@ pub(crate) enum Command {
         /// Python to compare with (default: the machine's python3)
         #[arg(long, value_name = "PROGRAM")]
         python: Option<PathBuf>,
+        /// Python that has `pydantic-monty`, an interpreter of a part of Python, to compare with that too
+        #[arg(long, value_name = "PROGRAM")]
+        monty: Option<PathBuf>,
         /// Folder that keeps compiled interpreters (default: one that is removed at the end)
         #[arg(long, value_name = "DIR")]
         cache: Option<PathBuf>,

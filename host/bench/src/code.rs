@@ -84,6 +84,8 @@ pub(super) struct Options<'a> {
     pub(super) packages: bool,
     /// The native Python to compare with.
     pub(super) python: Option<PathBuf>,
+    /// A Python with Monty, to compare with that too.
+    pub(super) monty: Option<PathBuf>,
     /// Folder of compiled components; by default one that is removed at the end.
     pub(super) cache: Option<PathBuf>,
 }
@@ -159,6 +161,7 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
         Ok(python) => ways.extend(native::ways(python)),
         Err(error) => println!("nothing to compare with: {error:#}"),
     }
+    ways.extend(options.monty.as_deref().map(native::monty));
     let programs = if options.packages {
         &WITH_PACKAGES[..]
     } else {

@@ -142,6 +142,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             alive,
             packages,
             python,
+            monty,
             cache,
         } => code::run(&code::Options {
             builds,
@@ -149,6 +150,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             alive: *alive,
             packages: *packages,
             python: python.clone(),
+            monty: monty.clone(),
             cache: cache.clone(),
         }),
         Command::Env {

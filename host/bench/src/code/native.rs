@@ -1,4 +1,4 @@
-//! Python without a sandbox: one process for each program, and a server that forks.
+//! Python without our sandbox: one process for each program, a server that forks, and Monty.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -49,12 +49,15 @@ pub(super) fn ways<'a>(python: &Path) -> Vec<(String, Box<dyn Way + 'a>)> {
         ("python3 -c".to_owned(), Box::new(process(&[]))),
         (
             "warm fork server".to_owned(),
-            Box::new(ForkServers {
-                python: python.to_owned(),
-                servers: Vec::new(),
-            }),
+            Box::new(Servers::new(python, include_str!("fork_server.py"))),
         ),
     ]
+}
+
+/// Monty, in a Python that has `pydantic-monty`.
+pub(super) fn monty(python: &Path) -> (String, Box<dyn Way>) {
+    let servers = Servers::new(python, include_str!("monty_server.py"));
+    ("Monty, new session".to_owned(), Box::new(servers))
 }
 
 /// Runs `once` repeatedly on `at_once` threads.
@@ -121,22 +124,34 @@ impl Way for Process {
     }
 }
 
-/// One server for each concurrent caller, because a server forks one child after the other.
-struct ForkServers {
+/// One server for each concurrent caller, because a server runs one program after the other.
+struct Servers {
     python: PathBuf,
-    servers: Vec<Mutex<ForkServer>>,
+    /// Its program.
+    script: &'static str,
+    servers: Vec<Mutex<Server>>,
 }
 
-struct ForkServer {
+impl Servers {
+    fn new(python: &Path, script: &'static str) -> Self {
+        Self {
+            python: python.to_owned(),
+            script,
+            servers: Vec::new(),
+        }
+    }
+}
+
+struct Server {
     child: Child,
     stdin: ChildStdin,
     stdout: ChildStdout,
 }
 
-impl ForkServer {
-    fn start(python: &Path) -> anyhow::Result<Self> {
+impl Server {
+    fn start(python: &Path, script: &str) -> anyhow::Result<Self> {
         let mut child = Command::new(python)
-            .args(["-c", include_str!("fork_server.py")])
+            .args(["-c", script])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -162,14 +177,14 @@ impl ForkServer {
     }
 }
 
-impl Drop for ForkServer {
+impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Way for ForkServers {
+impl Way for Servers {
     fn measure(
         &mut self,
         code: &str,
@@ -180,8 +195,8 @@ impl Way for ForkServers {
         // More servers than cores bring no speed.
         let servers = at_once.min(std::thread::available_parallelism().map_or(2, usize::from));
         while self.servers.len() < servers {
-            self.servers
-                .push(Mutex::new(ForkServer::start(&self.python)?));
+            let server = Server::start(&self.python, self.script)?;
+            self.servers.push(Mutex::new(server));
         }
         threads(at_once, time, |caller| {
             let server = &self.servers[caller % servers];
@@ -189,7 +204,11 @@ impl Way for ForkServers {
                 .lock()
                 .map_err(|_| anyhow::anyhow!("a server broke"))?;
             let found = server.run(code)?;
-            ensure!(found.ends_with(printed.as_bytes()), "it ended otherwise");
+            ensure!(
+                found.ends_with(printed.as_bytes()),
+                "it ended otherwise: {}",
+                String::from_utf8_lossy(&found)
+            );
             Ok(())
         })
     }
