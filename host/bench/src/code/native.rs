@@ -127,9 +127,9 @@ impl Way for Process {
 /// One server for each concurrent caller, because a server runs one program after the other.
 struct Servers {
     python: PathBuf,
-    /// Its program.
+    /// The program of a server.
     script: &'static str,
-    servers: Vec<Mutex<Server>>,
+    started: Vec<Mutex<Server>>,
 }
 
 impl Servers {
@@ -137,7 +137,7 @@ impl Servers {
         Self {
             python: python.to_owned(),
             script,
-            servers: Vec::new(),
+            started: Vec::new(),
         }
     }
 }
@@ -194,12 +194,12 @@ impl Way for Servers {
     ) -> anyhow::Result<Samples> {
         // More servers than cores bring no speed.
         let servers = at_once.min(std::thread::available_parallelism().map_or(2, usize::from));
-        while self.servers.len() < servers {
+        while self.started.len() < servers {
             let server = Server::start(&self.python, self.script)?;
-            self.servers.push(Mutex::new(server));
+            self.started.push(Mutex::new(server));
         }
         threads(at_once, time, |caller| {
-            let server = &self.servers[caller % servers];
+            let server = &self.started[caller % servers];
             let mut server = server
                 .lock()
                 .map_err(|_| anyhow::anyhow!("a server broke"))?;
