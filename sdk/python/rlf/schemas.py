@@ -173,7 +173,7 @@ def _typed_dict(kind):
 
 
 def _is_required(kind, name, hint):
-    """Whether such a dictionary has the key `name`. After `from __future__ import annotations`, the class does not know it."""
+    """Whether such a dictionary must have the key `name`. A class whose annotations are text does not know it."""
     while typing.get_origin(hint) in (*_QUALIFIERS, typing.Annotated):
         if typing.get_origin(hint) is not typing.Annotated and hint.__name__ in ("Required", "NotRequired"):
             return hint.__name__ == "Required"

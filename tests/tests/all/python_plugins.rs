@@ -174,6 +174,21 @@ fn every_end_of_a_call_is_told_to_the_model_or_to_the_author() {
 }
 
 #[test]
+fn what_a_file_prints_while_it_is_loaded_can_go_to_the_null_device() {
+    let source = "import contextlib, os, rlf\n\
+         with open(os.devnull, 'w') as nothing, contextlib.redirect_stdout(nothing):\n\
+         \x20   print('not shown')\n\
+         there = os.path.exists(os.devnull)\n\
+         @rlf.tool\n\
+         def seen() -> list[bool]:\n\
+         \x20   return [there, os.path.exists(os.devnull)]\n";
+    let plugins = PluginFolder::new(&[("quiet.py", source)]);
+    let seen = plugins.call("quiet", "seen", &json!({}), &[]);
+    let seen = &seen["observation"]["content"][0]["structured"];
+    assert_eq!(*seen, json!([true, true]));
+}
+
+#[test]
 fn init_reads_configuration_data_and_the_files_beside() {
     let plugins = PluginFolder::new(&[
         (

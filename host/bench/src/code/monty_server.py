@@ -1,4 +1,4 @@
-"""Monty, an interpreter of a part of Python in Rust: a process that owns a worker, which runs each program in a new session.
+"""Monty, an interpreter of a part of Python: a process that runs each program in a new session of one worker.
 
 Standard input: frames of four bytes of length and a program. Standard output: the same with the output of each.
 """

@@ -1,4 +1,4 @@
-"""What programs ask of a machine that has no processes, no terminal and no languages: an answer, or an ordinary error."""
+"""Answers and ordinary errors for programs that ask for processes, a terminal, locales or the time of the process."""
 
 from .sound import __builtins__  # isort: skip
 

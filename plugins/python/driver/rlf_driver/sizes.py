@@ -1,4 +1,4 @@
-"""`sys.maxsize` as on machines with 64 bits. Programs take it for a number that is larger than all of theirs, and for a count without end."""
+"""`sys.maxsize` as on machines with 64 bits. Programs take it for infinity: as a number, and as a count without end."""
 
 from .sound import __builtins__  # isort: skip
 

@@ -245,7 +245,8 @@ impl Work {
                 "--build=x86_64-pc-linux-gnu",
                 "--with-suffix=.wasm",
                 "--with-pymalloc",
-                // As on Linux. CPython's default is another, because it takes WebAssembly for a processor that needs aligned words.
+                // As on Linux. CPython would choose another, because it takes WebAssembly for a processor that needs
+                // aligned words.
                 "--with-hash-algorithm=siphash13",
             ])
             .args(["--disable-test-modules", "--without-ensurepip"])
