@@ -12,11 +12,12 @@ use crate::ops::attention::{Attention, Heads, attention_into};
 use crate::ops::attention_backward::attention_backward_into;
 use crate::ops::embedding::{embed_backward_into, embed_into};
 use crate::ops::head::Head;
-use crate::ops::linear::{Weight, input_gradient_into, linear_into, weight_gradient_into};
+use crate::ops::linear::{input_gradient_into, linear_by_threads, weight_gradient_into};
 use crate::ops::norm::{rms_norm_backward_into, rms_norm_into};
 use crate::ops::numbers;
 use crate::ops::rotary::RotaryTable;
 use crate::ops::swiglu::{swiglu_backward_into, swiglu_into};
+use crate::ops::weight::Weight;
 use crate::qwen3::{Backend, Network};
 
 /// The CPU's operators, for weights that are locked for `'a`.
@@ -24,6 +25,8 @@ pub(crate) struct Cpu<'a> {
     pub(crate) heads: Heads,
     pub(crate) table: &'a Arc<RotaryTable>,
     pub(crate) eps: f32,
+    /// Threads of the current pool that share a product of few rows.
+    pub(crate) threads: usize,
 }
 
 /// A model's network on the CPU, from read locks on its weights.
@@ -42,6 +45,7 @@ pub(crate) fn network<'a, G: Deref<Target = Storage>>(
         heads: model.heads(),
         table: model.table(),
         eps: model.eps(),
+        threads: 1,
     };
     let matrix = |index: usize, [k, n]: [usize; 2], columns| -> Result<Weight<'a>> {
         Ok(Weight::new(slice(index)?, k, n).first_columns(columns))
@@ -175,17 +179,17 @@ impl<'a> Backend for Cpu<'a> {
     }
 
     fn linear(&self, x: &Vec<f32>, w: Weight<'a>, out: &mut Vec<f32>) -> Result<()> {
-        linear_into(x, w, out, false);
+        linear_by_threads(x, w, out, false, self.threads);
         Ok(())
     }
 
     fn linear_add(&self, x: &Vec<f32>, w: Weight<'a>, out: &mut Vec<f32>) -> Result<()> {
-        linear_into(x, w, out, true);
+        linear_by_threads(x, w, out, true, self.threads);
         Ok(())
     }
 
     fn linear_add_rows(&self, x: &Vec<f32>, w: Weight<'a>, out: &mut Vec<f32>) -> Result<()> {
-        linear_into(x, w, out, true);
+        linear_by_threads(x, w, out, true, self.threads);
         Ok(())
     }
 
@@ -258,7 +262,7 @@ impl<'a> Backend for Cpu<'a> {
 
     fn logits(&self, x: &Vec<f32>, head: Weight<'a>) -> Result<Vec<f32>> {
         let mut logits = vec![0.0; x.len() / head.k * head.n];
-        linear_into(x, head, &mut logits, false);
+        linear_by_threads(x, head, &mut logits, false, self.threads);
         Ok(logits)
     }
 

@@ -20,10 +20,11 @@ use crate::ops::attention::{Attention, Heads, attention_into};
 use crate::ops::attention_backward::attention_backward_into;
 use crate::ops::embedding::{embed_backward_into, embed_into};
 use crate::ops::head::Head;
-use crate::ops::linear::{Weight, linear_into};
+use crate::ops::linear::linear_into;
 use crate::ops::norm::{rms_norm_backward_into, rms_norm_into};
 use crate::ops::rotary::RotaryTable;
 use crate::ops::swiglu::{swiglu_backward_into, swiglu_into};
+use crate::ops::weight::Weight;
 use crate::sample::{Draw, DrawKey, Sampled, Sampler, SamplingParams};
 
 const EPS: f32 = 1e-6;

@@ -6,7 +6,8 @@ use crate::config::Qwen3Config;
 use crate::decode::{Decoder, Entry};
 use crate::error::Result;
 use crate::model::Model;
-use crate::ops::linear::{Weight, linear_into};
+use crate::ops::linear::linear_into;
+use crate::ops::weight::Weight;
 use crate::sample::{Draw, DrawKey, Sampler};
 
 /// The shape of the quickstart's policy.

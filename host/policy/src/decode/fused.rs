@@ -1,5 +1,8 @@
-//! Decoding on the CPU: each worker thread takes its share of a step's entries through all layers of the network of
-//! training.
+//! Decoding on the CPU, through the network of training.
+//!
+//! A worker thread takes its share of a step's entries through all layers. So each worker reads all weights. If that
+//! takes longer than computing, because a step has few rows and the weights are many, the workers share each product
+//! instead, and each reads its part of the weights.
 
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -14,6 +17,10 @@ use crate::qwen3::{Layer, Network, lock};
 
 /// Up to this much work (rows times parameters) a step stays on the calling thread: waking another costs more.
 const SINGLE_THREAD_WORK: usize = 6_000_000;
+/// Up to so many rows for each worker, workers share products.
+const SHARED_ROWS: usize = 16;
+/// Weights from which on workers share products. Fewer are in the caches, and waiting for each other costs more.
+const SHARED_WEIGHTS: usize = 1_000_000;
 
 /// Keys and values, and the buffers of workers.
 pub(super) struct FusedCache {
@@ -123,16 +130,22 @@ impl FusedCache {
             (read_left, own_left) = (read_rest, own_rest);
         }
         let locked = lock(model.operands());
-        let network = crate::cpu::network(model, &locked)?;
+        let mut network = crate::cpu::network(model, &locked)?;
         let rows: usize = jobs.iter().map(|job| job.entry.tokens.len()).sum();
-        if rows * network.size <= SINGLE_THREAD_WORK || scratch.len() == 1 {
-            return Ok(network.run(&mut jobs, &mut scratch[0], f)?);
+        let workers = scratch.len();
+        let few = rows <= SHARED_ROWS * workers;
+        if few && workers > 1 && network.size >= SHARED_WEIGHTS {
+            network.backend.threads = workers;
+            return Ok(pool.install(|| network.run(&mut jobs, scratch, f))?);
         }
-        let cuts = share(&jobs, rows, scratch.len());
+        if workers == 1 || rows * network.size <= SINGLE_THREAD_WORK {
+            return Ok(network.run(&mut jobs, &mut scratch[..1], f)?);
+        }
+        let cuts = share(&jobs, workers);
         let results: Vec<Vec<R>> = pool.install(|| {
             cut(&mut jobs, &cuts)
                 .into_par_iter()
-                .zip(scratch.par_iter_mut())
+                .zip(scratch.par_chunks_mut(1))
                 .map(|(jobs, scratch)| network.run(jobs, scratch, f))
                 .collect::<candle_core::Result<_>>()
         })?;
@@ -140,8 +153,9 @@ impl FusedCache {
     }
 }
 
-/// The places to cut jobs, so that each part has about the same number of rows.
-fn share(jobs: &[Job<'_>], rows: usize, parts: usize) -> Vec<usize> {
+/// The places to cut jobs, so that each of at most `parts` parts has about the same number of rows.
+fn share(jobs: &[Job<'_>], parts: usize) -> Vec<usize> {
+    let rows: usize = jobs.iter().map(|job| job.entry.tokens.len()).sum();
     let mut cuts = Vec::with_capacity(parts);
     let mut done = 0;
     for (index, job) in jobs.iter().enumerate() {
@@ -168,29 +182,66 @@ fn cut<'a, T>(mut all: &'a mut [T], cuts: &[usize]) -> Vec<&'a mut [T]> {
 }
 
 impl<'w> Network<Cpu<'w>> {
-    /// Takes jobs through all layers, one thread, and hands their logits to `f`.
-    fn run<R>(
+    /// Takes jobs through all layers, and hands their logits to `f`. As many threads compute as there are buffers.
+    fn run<R: Send>(
         &self,
         jobs: &mut [Job<'_>],
-        scratch: &mut Scratch,
-        f: &impl Fn(usize, &[f32]) -> R,
+        scratch: &mut [Scratch],
+        f: &(impl Fn(usize, &[f32]) -> R + Sync),
     ) -> candle_core::Result<Vec<R>> {
-        let heads = self.backend.heads;
+        let cuts = share(jobs, scratch.len());
         let (ids, last) = rows_of(jobs.iter().map(|job| &job.entry));
         let rows = ((&ids, ids.len()), (&last, last.len()));
         let logits = self.decode(rows.0, rows.1, |number, layer, packed, mixed| {
-            let (mut packed, mut mixed) = (&packed[..], &mut mixed[..]);
-            for job in &mut *jobs {
+            self.attend_all(layer, number, cut(jobs, &cuts), (packed, mixed), scratch);
+            Ok(())
+        })?;
+        let rows: Vec<_> = jobs.iter().zip(logits.chunks_exact(self.head.n)).collect();
+        let each = |(job, logits): &(&Job<'_>, &[f32])| f(job.index, logits);
+        Ok(if scratch.len() == 1 {
+            rows.iter().map(each).collect()
+        } else {
+            rows.par_iter().map(each).collect()
+        })
+    }
+
+    /// Attends the rows of jobs that come in parts, one part for each buffer.
+    fn attend_all(
+        &self,
+        layer: &Layer<Cpu<'w>>,
+        number: usize,
+        parts: Vec<&mut [Job<'_>]>,
+        (mut packed, mut mixed): (&[f32], &mut [f32]),
+        scratch: &mut [Scratch],
+    ) {
+        let heads = self.backend.heads;
+        let mut work = Vec::with_capacity(parts.len());
+        for (jobs, scratch) in parts.into_iter().zip(scratch) {
+            let rows: usize = jobs.iter().map(|job| job.entry.tokens.len()).sum();
+            let (of_packed, rest) = packed.split_at(rows * heads.packed_width());
+            let (of_mixed, after) = mixed.split_at_mut(rows * heads.out_width());
+            work.push((jobs, of_packed, of_mixed, scratch));
+            (packed, mixed) = (rest, after);
+        }
+        let attend = |(jobs, mut packed, mut mixed, scratch): (
+            &mut [Job<'_>],
+            &[f32],
+            &mut [f32],
+            &mut Scratch,
+        )| {
+            for job in jobs {
                 let count = job.entry.tokens.len();
                 let (of_packed, rest) = packed.split_at(count * heads.packed_width());
                 let (of_mixed, after) = mixed.split_at_mut(count * heads.out_width());
                 self.attend(layer, number, job, of_packed, of_mixed, scratch);
                 (packed, mixed) = (rest, after);
             }
-            Ok(())
-        })?;
-        let rows = jobs.iter().zip(logits.chunks_exact(self.head.n));
-        Ok(rows.map(|(job, logits)| f(job.index, logits)).collect())
+        };
+        if work.len() == 1 {
+            work.into_iter().for_each(attend);
+        } else {
+            work.into_par_iter().for_each(attend);
+        }
     }
 
     /// Writes one entry's keys and values and attends its rows.

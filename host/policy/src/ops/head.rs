@@ -10,7 +10,8 @@
 
 use candle_core::{D, DType, Result, Tensor};
 
-use super::linear::{Weight, input_gradient_into, linear_into, weight_gradient_into};
+use super::linear::{input_gradient_into, linear_into, weight_gradient_into};
+use super::weight::Weight;
 use crate::simd::{self, Kernel, LANES, Lanes};
 
 /// Number of logits computed at once: 16 MB.

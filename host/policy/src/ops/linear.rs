@@ -1,22 +1,25 @@
 //! The matrix product: `y = x w`, with the weight stored as `[in, out]`.
 //!
 //! Training and decoding call one function, [`linear_into`], and it gives a row the same bits whatever rows are beside
-//! it. The `gemm` crate computes every element of `y` as one chain of fused multiply-adds over `k` in order, if it
-//! takes its general kernel and does not cut `k` differently. It takes another kernel for one row, for one column, and
-//! for a small result of two operands that are contiguous along `k`. It cuts `k` by the processor's cache sizes, never
-//! below 512. So:
-//!
-//! - the weight is `[in, out]`, never contiguous along `k`;
-//! - one row is computed as two, and fewer than eight columns as eight;
-//! - `k` is cut here, every 512, and the pieces are added in order.
+//! it. Every element of `y` is one chain of fused multiply-adds over `k` in order, cut every 512. Few rows are computed
+//! here, in [`few_rows`](super::few_rows). For more rows, the `gemm` crate computes the same chains, if it takes its
+//! general kernel and does not cut `k` differently. It takes another kernel for one row, for few columns, for a `k` of 1
+//! or 2, and for a small result of two operands that are contiguous along `k`. It cuts `k` by the processor's cache sizes,
+//! never below 512. So `gemm` gets no such product, and `k` is cut here.
 
 #![allow(unsafe_code)] // gemm takes pointers and strides; each call stands behind an assertion on lengths.
 
 use candle_core::{Result, Tensor};
 
-/// Length of the pieces that `k` is cut into; `gemm` does not cut a piece of this length again.
-const K_BLOCK: usize = 512;
+use super::few_rows::few_rows_into;
+use super::weight::{K_BLOCK, Weight};
+
+/// Rows of a product that are too few for `gemm` to be fast.
+const FEW_ROWS: usize = 64;
+/// Columns from which on `gemm` computes each element as here.
 const LEAST_COLUMNS: usize = 8;
+/// Length of a piece of `k` from which on `gemm` computes each element as here.
+const LEAST_DEPTH: usize = 3;
 
 /// One factor of a product: where it starts, and the distance between its rows and between its columns.
 #[derive(Clone, Copy)]
@@ -91,73 +94,30 @@ pub(super) fn product(
     }
 }
 
-/// A weight `[k, n]`, whose rows may be longer than the `n` columns wanted.
-#[derive(Clone, Copy)]
-pub(crate) struct Weight<'a> {
-    pub(crate) data: &'a [f32],
-    pub(crate) k: usize,
-    pub(crate) n: usize,
-    pub(crate) stride: usize,
-}
-
-impl<'a> Weight<'a> {
-    pub(crate) fn new(data: &'a [f32], k: usize, n: usize) -> Self {
-        Self {
-            data,
-            k,
-            n,
-            stride: n,
-        }
-    }
-
-    /// The same weight with only the first `n` columns.
-    pub(crate) fn first_columns(self, n: usize) -> Self {
-        Self {
-            n: n.min(self.n),
-            ..self
-        }
-    }
-}
-
 /// Computes `out[rows, n] = x[rows, k] w[k, n]`, or `+=` if `accumulate` is true. Every row's bits depend on that row
 /// and `w` alone.
 pub(crate) fn linear_into(x: &[f32], w: Weight<'_>, out: &mut [f32], accumulate: bool) {
+    linear_by_threads(x, w, out, accumulate, 1);
+}
+
+/// [`linear_into`], with up to `threads` threads of the current pool if there are few rows.
+pub(crate) fn linear_by_threads(
+    x: &[f32],
+    w: Weight<'_>,
+    out: &mut [f32],
+    accumulate: bool,
+    threads: usize,
+) {
     let (k, n) = (w.k, w.n);
     assert!(k > 0 && n > 0 && w.stride >= n && x.len().is_multiple_of(k));
     let rows = x.len() / k;
     assert_eq!(out.len(), rows * n);
-    if rows == 0 {
-        return;
-    }
-    if n < LEAST_COLUMNS {
-        let mut wide = vec![0.0; k * LEAST_COLUMNS];
-        for (row, wide) in wide.chunks_exact_mut(LEAST_COLUMNS).enumerate() {
-            wide[..n].copy_from_slice(&w.data[row * w.stride..][..n]);
+    let last_piece = (k - 1) % K_BLOCK + 1;
+    if rows <= FEW_ROWS || n < LEAST_COLUMNS || last_piece < LEAST_DEPTH {
+        let x = x.chunks(FEW_ROWS * k);
+        for (x, out) in x.zip(out.chunks_mut(FEW_ROWS * n)) {
+            few_rows_into(x, w, out, accumulate, threads);
         }
-        let mut wide_out = vec![0.0; rows * LEAST_COLUMNS];
-        linear_into(
-            x,
-            Weight::new(&wide, k, LEAST_COLUMNS),
-            &mut wide_out,
-            false,
-        );
-        for (out, wide) in out
-            .chunks_exact_mut(n)
-            .zip(wide_out.chunks_exact(LEAST_COLUMNS))
-        {
-            for (out, wide) in out.iter_mut().zip(wide) {
-                *out = if accumulate { *out + wide } else { *wide };
-            }
-        }
-        return;
-    }
-    if rows == 1 {
-        let mut two = vec![0.0; 2 * k];
-        two[..k].copy_from_slice(x);
-        let mut two_out = vec![0.0; 2 * n];
-        two_out[..n].copy_from_slice(out);
-        linear_into(&two, w, &mut two_out, accumulate);
-        out.copy_from_slice(&two_out[..n]);
         return;
     }
     for from in (0..k).step_by(K_BLOCK) {
@@ -286,7 +246,7 @@ mod tests {
         ]);
         small.extend(shapes(128, 4, 2, 32, 384, 512));
         // Adapters of the quickstart's queries, keys and values, from rank 1 to one that is cut.
-        for rank in [1, 2, 3, 8, 16, 48, 513] {
+        for rank in [1, 2, 3, 8, 16, 48, 513, 514] {
             small.extend([(96, rank), (rank, 192)]);
         }
         for (k, n) in small {
@@ -328,6 +288,24 @@ mod tests {
                     "{columns}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn threads_that_share_a_product_compute_the_same_bits() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build();
+        let pool = pool.expect("three threads");
+        let (rows, k) = (FEW_ROWS, 700);
+        for n in [1, 40, 200, 1000] {
+            let (x, w) = (random("x", rows * k), random("w", k * n));
+            let start = random("start", rows * n);
+            let (mut alone, mut shared) = (start.clone(), start);
+            linear_into(&x, Weight::new(&w, k, n), &mut alone, true);
+            pool.install(|| linear_by_threads(&x, Weight::new(&w, k, n), &mut shared, true, 3));
+            assert!(
+                (alone.iter().zip(&shared)).all(|(a, b)| a.to_bits() == b.to_bits()),
+                "{n}"
+            );
         }
     }
 

@@ -4,9 +4,9 @@
 //! decoding share; and a plain twin in candle's differentiable operators, for other devices and for checking. On the
 //! CPU every row that an operator gives has bits that depend on that row's inputs alone.
 //!
-//! Fused operators use one thread: parallelism is over micro-batches and decoded rows, never inside an operator. They
-//! are not on candle's tape, which adds every gradient to a fresh tensor of zeros and takes a lock to do so;
-//! [`crate::qwen3`] makes the backward pass itself.
+//! Fused operators use one thread: micro-batches and decoded rows are what threads share. Only where a step of decoding
+//! has few rows do threads share a product. Fused operators are not on candle's tape, which adds every gradient to a fresh
+//! tensor of zeros and takes a lock to do so; [`crate::qwen3`] makes the backward pass itself.
 
 #![allow(clippy::inline_always)] // See `simd`: kernels are inlined into the function that knows the processor.
 
@@ -16,6 +16,7 @@ pub(crate) mod attention_plain;
 mod attention_rows;
 mod by_hand;
 pub mod embedding;
+mod few_rows;
 pub mod head;
 pub mod linear;
 pub mod norm;
@@ -23,6 +24,7 @@ pub mod rotary;
 pub mod swiglu;
 #[cfg(test)]
 mod twin;
+pub(crate) mod weight;
 
 use candle_core::{CpuStorage, Layout, Result, Storage, Tensor, bail};
 

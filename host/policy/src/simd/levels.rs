@@ -13,6 +13,7 @@ fn each(a: [f32; LANES], b: [f32; LANES], f: impl Fn(f32, f32) -> f32) -> [f32; 
 
 impl Lanes for Baseline {
     type V = [f32; LANES];
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {
@@ -51,6 +52,8 @@ impl Lanes for Baseline {
         a.map(|x| f32::from_bits(x.to_bits().wrapping_add(EXPONENT_BIAS) << 23))
     }
     #[inline(always)]
+    fn prefetch(self, _: *const f32) {}
+    #[inline(always)]
     unsafe fn load(self, p: *const f32) -> Self::V {
         // SAFETY: as required of the caller; an array of f32 has the alignment of f32.
         unsafe { p.cast::<[f32; LANES]>().read() }
@@ -80,11 +83,11 @@ const EXPONENT_BIAS: u32 = 127u32.wrapping_sub(0x4B40_0000);
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        __m256, __m512, __mmask16, _mm256_add_epi32, _mm256_add_ps, _mm256_castps_si256,
-        _mm256_castsi256_ps, _mm256_div_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps,
-        _mm256_min_ps, _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_slli_epi32,
-        _mm256_storeu_ps, _mm256_sub_ps, _mm512_add_epi32, _mm512_add_ps, _mm512_castps_si512,
-        _mm512_castsi512_ps, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
+        __m256, __m512, __mmask16, _MM_HINT_T0, _mm_prefetch, _mm256_add_epi32, _mm256_add_ps,
+        _mm256_castps_si256, _mm256_castsi256_ps, _mm256_div_ps, _mm256_fmadd_ps, _mm256_loadu_ps,
+        _mm256_max_ps, _mm256_min_ps, _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps,
+        _mm256_slli_epi32, _mm256_storeu_ps, _mm256_sub_ps, _mm512_add_epi32, _mm512_add_ps,
+        _mm512_castps_si512, _mm512_castsi512_ps, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
         _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps,
         _mm512_set1_epi32, _mm512_set1_ps, _mm512_slli_epi32, _mm512_storeu_ps, _mm512_sub_ps,
     };
@@ -127,6 +130,7 @@ mod x86 {
 
     impl Lanes for Avx2 {
         type V = (__m256, __m256);
+        const WIDE: bool = false;
 
         #[inline(always)]
         fn splat(self, x: f32) -> Self::V {
@@ -160,6 +164,10 @@ mod x86 {
                 )))
             };
             (half(a.0), half(a.1))
+        }
+        #[inline(always)]
+        fn prefetch(self, p: *const f32) {
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) };
         }
         #[inline(always)]
         unsafe fn load(self, p: *const f32) -> Self::V {
@@ -203,6 +211,7 @@ mod x86 {
 
     impl Lanes for Avx512 {
         type V = __m512;
+        const WIDE: bool = true;
 
         #[inline(always)]
         fn splat(self, x: f32) -> Self::V {
@@ -229,6 +238,10 @@ mod x86 {
                     bias,
                 )))
             }
+        }
+        #[inline(always)]
+        fn prefetch(self, p: *const f32) {
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) };
         }
         #[inline(always)]
         unsafe fn load(self, p: *const f32) -> Self::V {

@@ -22,6 +22,8 @@ pub(crate) const LANES: usize = 16;
 /// `load*` and `store*` need valid memory for as many numbers as they touch; everything else is safe given a value.
 pub(crate) trait Lanes: Copy {
     type V: Copy;
+    /// True if there are 32 registers that hold all lanes each, not 16 that hold half of them.
+    const WIDE: bool;
     fn splat(self, x: f32) -> Self::V;
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
@@ -35,6 +37,8 @@ pub(crate) trait Lanes: Copy {
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
     /// 2^n where `a` is n + 1.5 * 2^23 for a whole n in -126..=127.
     fn exp2_of_shifted(self, a: Self::V) -> Self::V;
+    /// Asks for the cache line at `p`, which may be any address.
+    fn prefetch(self, p: *const f32);
     /// # Safety
     /// 16 numbers can be read.
     unsafe fn load(self, p: *const f32) -> Self::V;
