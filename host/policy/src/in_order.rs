@@ -31,7 +31,7 @@ impl<T, F> Turn<T, F> {
 }
 
 /// Computes `compute(0..count)` on `workers` threads and hands the results to `take` in the order of their indices. At
-/// most twice as many results as workers exist at a time. With 0 workers everything runs on the calling thread, which
+/// most one result more than workers exists at a time. With 0 workers everything runs on the calling thread, which
 /// devices with a stream per thread need.
 pub(crate) fn run_in_order<T: Send>(
     count: usize,
@@ -57,10 +57,7 @@ pub(crate) fn run_in_order<T: Send>(
         loop {
             let index = {
                 let mut now = lock();
-                while now.failed.is_none()
-                    && now.next < count
-                    && now.next >= now.taken + 2 * workers
-                {
+                while now.failed.is_none() && now.next < count && now.next > now.taken + workers {
                     now = changed.wait(now).unwrap_or_else(PoisonError::into_inner);
                 }
                 if now.failed.is_some() || now.next >= count {

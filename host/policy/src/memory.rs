@@ -165,8 +165,8 @@ impl PolicyMemory {
 
     /// `count` micro-batches that each take `pass`, at their peak, and the sum of the gradients of those before.
     ///
-    /// Results are added to the sum in place, so adding takes no more than a pass. Results that wait for an earlier one are
-    /// fewer than twice the workers. They are not counted, because micro-batches are about equally long.
+    /// Results are added to the sum in place, so adding takes no more than a pass. One result may wait for an earlier one. It
+    /// is not counted, because micro-batches are about equally long.
     pub fn accumulate(&self, pass: PassMemory, count: usize, workers: usize) -> PassMemory {
         let at_once = match self.processor {
             Processor::Cpu => workers.clamp(1, count.max(1)),

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::error::RunFailure;
 use crate::interruption::Interruption;
 use crate::own_weights::Progress;
-use crate::parts::RunParts;
+use crate::parts::{RunParts, temperature};
 use crate::reporter::{Moment, RunReporter};
 
 /// The observer of a training run.
@@ -91,7 +91,10 @@ impl RunObserver {
     ) -> Result<Evaluation, RunFailure> {
         self.reporter.evaluating(split.as_str());
         let tasks = self.parts.tasks.first(split, tasks);
-        let params = SamplingParams::default();
+        let params = SamplingParams {
+            temperature: temperature(&self.parts.config),
+            ..SamplingParams::default()
+        };
         let (evaluation, _) = self
             .parts
             .evaluate(model, split, &tasks, samples, params, step)

@@ -535,8 +535,8 @@ impl RunParts {
     }
 }
 
-/// The temperature at which training samples.
-fn temperature(config: &RunConfig) -> f32 {
+/// The temperature at which training and its evaluations sample.
+pub(crate) fn temperature(config: &RunConfig) -> f32 {
     (config.rl.as_ref()).map_or(1.0, |rl| rl.temperature as f32)
 }
 

@@ -7,12 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::advantage::Sample;
 
+/// The largest log-ratio of two policies, and minus the smallest, whose exponential a loss takes. It is verl's bound.
+pub(crate) const LARGEST_LOG_RATIO: f32 = 20.0;
+
 /// Estimators of KL(pi, pi_ref) from sampled tokens alone (Schulman, "Approximating KL Divergence", 2020). For a token `t`
 /// with `x = log pi(t) - log pi_ref(t)`:
 ///
 /// ```text
 /// k1 = x        k2 = x^2 / 2        k3 = exp(-x) - 1 + x
 /// ```
+///
+/// k3 counts `x` as at most [`LARGEST_LOG_RATIO`] away from 0. Beyond it, its exponential would be larger than all other
+/// terms together, and infinite at last.
 ///
 /// The mean of k1 is the KL. So is that of k3, with less variance, and k3 is never negative. The mean of k2 is nearly the KL
 /// while the two policies are close.
@@ -38,7 +44,8 @@ impl KlEstimator {
             Self::K1 => x,
             Self::K2 => x * x / 2.0,
             Self::K3 => {
-                let r = -x;
+                let bound = f64::from(LARGEST_LOG_RATIO);
+                let r = (-x).clamp(-bound, bound);
                 r.exp() - r - 1.0
             }
         }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use candle_core::{Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::kl::KlEstimator;
+use crate::kl::{KlEstimator, LARGEST_LOG_RATIO};
 
 /// The way in which the tokens of a mini-batch are averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -73,6 +73,8 @@ pub enum Objective {
 ///                   + kl * KL_t
 ///                   - entropy * H_t )                     KL_t: see KlEstimator
 /// ```
+///
+/// A ratio that nothing else bounds is clipped above at e^20, so that no loss is infinite.
 ///
 /// The KL term is k3 by default, as in GRPO's equation 4. All log-probabilities are at the temperature of sampling.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -219,7 +221,9 @@ impl ClippedPolicy {
         // The clip is decided per token, on numbers. `clamp` would halve the gradient at its bound, and
         // `minimum` would split it at a tie, where every token of a first update is.
         let (low, high) = (1.0 - self.clip_low as f32, 1.0 + self.clip_high as f32);
-        let dual = self.dual_clip.map_or(f32::INFINITY, |bound| bound as f32);
+        let largest = LARGEST_LOG_RATIO.exp();
+        let high = high.min(largest);
+        let dual = (self.dual_clip).map_or(largest, |bound| largest.min(bound as f32));
         let mut clipped = vec![0u8; n];
         let mut bound = vec![0f32; n];
         for t in 0..n {
@@ -260,7 +264,10 @@ impl ClippedPolicy {
             let kl = match self.kl_estimator {
                 KlEstimator::K1 => r.neg()?,
                 KlEstimator::K2 => (r.sqr()? * 0.5)?,
-                KlEstimator::K3 => ((r.exp()? - &r)? - 1.0)?,
+                KlEstimator::K3 => {
+                    let r = r.clamp(-LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)?;
+                    ((r.exp()? - &r)? - 1.0)?
+                }
             };
             per_token = (per_token + (kl * self.kl_coefficient)?)?;
         }

@@ -57,6 +57,31 @@ fn golden_value_of_the_clipped_loss() {
 }
 
 #[test]
+fn no_log_ratio_makes_a_loss_or_a_gradient_infinite() {
+    // Two policies that agree on nothing: log-ratios of 200 and -200, to the old policy and to the reference.
+    let policy = ClippedPolicy {
+        kl_coefficient: 0.05,
+        ..CLIP
+    };
+    for ratio in [Ratio::Token, Ratio::Sequence] {
+        let targets = TokenTargets {
+            old_log_probs: vec![-201.0, -1.0, -201.0, -1.0],
+            reference_log_probs: vec![-1.0, -201.0, -1.0, -201.0],
+            sequences: vec![0, 1, 2, 3],
+            ..targets()
+        };
+        let policy = ClippedPolicy { ratio, ..policy };
+        let log_probs = [-1.0, -201.0, -1.0, -201.0];
+        let (loss, gradient, _, statistics) = differentiate(policy, &log_probs, &targets);
+        assert!(loss.is_finite(), "{loss}");
+        assert!(gradient.iter().all(|g| g.is_finite()), "{gradient:?}");
+        assert!(statistics.kl_old.is_finite() && statistics.kl_reference.is_finite());
+        // The third token has a negative advantage and is 200 nats likelier than it was: it is clipped.
+        assert!((gradient[2]).abs() < 1e-3, "{gradient:?}");
+    }
+}
+
+#[test]
 fn golden_value_with_kl_to_the_reference() {
     let policy = ClippedPolicy {
         kl_coefficient: 0.05,

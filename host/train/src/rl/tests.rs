@@ -1,13 +1,14 @@
-//! The promises about masks, normalisation and cutting, on logits that are free variables: a
-//! tensor `[tokens, vocab]` in a model's place, so that each position can be changed alone.
+//! The promises about masks, normalisation and cutting. Most are tested on logits that are free variables: a tensor
+//! `[tokens, vocab]` in a model's place, so that each position can be changed alone.
 
 use candle_core::{D, DType, Device, Tensor, Var};
-use rlf_policy::{PackedBatch, micro_batches};
+use rlf_policy::{Model, Operators, PackedBatch, PassOptions, Qwen3Config, micro_batches};
 
 use super::*;
 use crate::config::Algorithm;
 use crate::fixtures::{group, scored, two_turns, unscored};
-use crate::loss::Aggregation;
+use crate::loss::{Aggregation, Ratio};
+use crate::update::PromptTokens;
 
 const VOCAB: usize = 11;
 
@@ -15,6 +16,7 @@ fn configs() -> Vec<RlConfig> {
     let mut configs = Vec::new();
     for algorithm in [
         Algorithm::Grpo,
+        Algorithm::MtGrpo,
         Algorithm::DrGrpo,
         Algorithm::Rloo,
         Algorithm::ReMax,
@@ -36,6 +38,10 @@ fn configs() -> Vec<RlConfig> {
             }
         }
     }
+    configs.push(RlConfig {
+        importance_ratio: Ratio::Sequence,
+        ..RlConfig::default()
+    });
     configs
 }
 
@@ -138,6 +144,16 @@ fn differentiate(
     (loss, gradient.to_vec2().unwrap(), runs)
 }
 
+/// [`batch`], with rewards of turns.
+fn batch_with_turn_rewards() -> Batch {
+    let mut batch = batch();
+    for (index, sample) in batch.samples.iter_mut().enumerate() {
+        let first = 0.2 * (index % 3) as f64;
+        *sample = sample.clone().with_turn_rewards(vec![first, 0.1]);
+    }
+    batch
+}
+
 fn random_logits(tokens: usize) -> Tensor {
     let key = rlf_policy::Key::new(5, rlf_policy::Purpose::Test);
     let values: Vec<f32> = (0..tokens * VOCAB)
@@ -148,7 +164,7 @@ fn random_logits(tokens: usize) -> Tensor {
 
 #[test]
 fn logits_that_predict_no_model_token_change_neither_loss_nor_gradient() {
-    let batch = batch();
+    let batch = batch_with_turn_rewards();
     for config in configs() {
         let estimates = config.estimator().estimates(&batch.samples);
         let pieces = weighted_sequences(&config, &batch, &estimates, &batch.trained());
@@ -189,7 +205,7 @@ fn logits_that_predict_no_model_token_change_neither_loss_nor_gradient() {
 
 #[test]
 fn one_two_and_seven_micro_batches_agree() {
-    let batch = batch();
+    let batch = batch_with_turn_rewards();
     for config in configs() {
         let estimates = config.estimator().estimates(&batch.samples);
         let pieces = weighted_sequences(&config, &batch, &estimates, &batch.trained());
@@ -208,6 +224,74 @@ fn one_two_and_seven_micro_batches_agree() {
             for (a, b) in gradient.iter().flatten().zip(other.iter().flatten()) {
                 assert!((a - b).abs() < 1e-6, "{a} {b} {config:?}");
             }
+        }
+    }
+}
+
+/// The gradient of a mini-batch in a real network, parameter by parameter.
+fn through_network(
+    model: &Model,
+    config: &RlConfig,
+    pieces: &[WeightedSequence<'_>],
+    limit: usize,
+) -> Vec<Vec<f32>> {
+    let objective = Objective::Policy(config.policy_loss(config.kl_coefficient));
+    let pass = PassOptions::default();
+    let done = update::gradient(model, &objective, None, pieces, limit, &pass).unwrap();
+    let flat = |gradient: &Tensor| gradient.flatten_all().unwrap().to_vec1().unwrap();
+    let gradients = done.gradients.iter();
+    gradients.map(|(_, gradient)| flat(gradient)).collect()
+}
+
+#[test]
+fn in_a_real_network_a_masked_token_weighs_nothing_and_cuts_change_nothing() {
+    let shape = Qwen3Config {
+        vocab_size: VOCAB,
+        hidden_size: 16,
+        intermediate_size: 32,
+        num_hidden_layers: 2,
+        num_attention_heads: 2,
+        num_key_value_heads: 1,
+        head_dim: 8,
+        max_position_embeddings: 64,
+        rms_norm_eps: 1e-6,
+        rope_theta: 1e4,
+        tie_word_embeddings: true,
+        initializer_range: 0.3,
+    };
+    let batch = batch_with_turn_rewards();
+    for operators in [Operators::Fused, Operators::Plain] {
+        let mut model = Model::init(&shape, 1, &Device::Cpu).unwrap();
+        model.use_operators(operators).unwrap();
+        for config in configs() {
+            let estimates = config.estimator().estimates(&batch.samples);
+            let pieces = weighted_sequences(&config, &batch, &estimates, &batch.trained());
+            let gradient = through_network(&model, &config, &pieces, 1 << 20);
+            let largest = gradient.iter().flatten().fold(0f32, |m, g| m.max(g.abs()));
+            assert!(largest > 1e-4, "{largest} {config:?}");
+            let agrees = |other: Vec<Vec<f32>>, what: &str| {
+                for (a, b) in gradient.iter().flatten().zip(other.iter().flatten()) {
+                    assert!((a - b).abs() < 1e-5 * largest, "{what}: {a} {b} {config:?}");
+                }
+            };
+            let cut = through_network(&model, &config, &pieces, 1);
+            agrees(cut, "seven micro-batches");
+            if config.importance_ratio == Ratio::Sequence {
+                // A token that is in the loss counts in the ratio of its sequence, whatever it weighs.
+                continue;
+            }
+            let all: Vec<Vec<bool>> = pieces
+                .iter()
+                .map(|piece| (0..piece.ids.len()).map(|i| i > 0).collect())
+                .collect();
+            let unmasked: Vec<WeightedSequence<'_>> = (pieces.iter().zip(&all))
+                .map(|(piece, all)| WeightedSequence {
+                    prompt: Some(PromptTokens { all, weight: 0.0 }),
+                    ..*piece
+                })
+                .collect();
+            let weightless = through_network(&model, &config, &unmasked, 1 << 20);
+            agrees(weightless, "observations that weigh nothing");
         }
     }
 }
