@@ -1,4 +1,4 @@
-//! The Search-R1 recipe on real public data: `configs/hotpotqa-search.toml` with questions, corpus and checkpoint
+//! Search-R1's task on real public data: `configs/hotpotqa-search.toml` with questions, corpus and checkpoint
 //! given by path. The policy is random here, and its success is reported as it is.
 
 use std::fs;

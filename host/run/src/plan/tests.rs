@@ -92,6 +92,9 @@ fn shipped_configurations_fit_the_gpus_that_they_name() {
     for (name, machine, shape) in [
         ("hotpotqa-search", "h200", PublishedShape::Qwen3_4B),
         ("hotpotqa-search", "h100", PublishedShape::Qwen3_1_7B),
+        ("search_r1_qwen3_4b", "h200", PublishedShape::Qwen3_4B),
+        ("search_r1_qwen3_4b", "h100", PublishedShape::Qwen3_1_7B),
+        ("ftrl_qwen3_8b", "h200", PublishedShape::Qwen3_8B),
         ("mbpp-code", "h200", PublishedShape::Qwen3_4B),
         ("mbpp-code", "h100", PublishedShape::Qwen3_1_7B),
         ("tau-retail", "h200", PublishedShape::Qwen3_4B),
