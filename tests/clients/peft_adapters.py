@@ -61,7 +61,7 @@ with tempfile.TemporaryDirectory() as folder:
     train(run, {"model.lora.rank": 4, "model.lora.alpha": 6.0, "sft.optimizer.learning_rate": 0.05})
     base = logits(load(run / "base"))
     checkpoint = run / "checkpoints/latest"
-    rlf_host("merge", run, "--output", folder / "merged")
+    rlf_host("export", run, "--output", folder / "merged")
     theirs = logits(PeftModel.from_pretrained(load(run / "base"), checkpoint))
     compare("an adapter of a run in PEFT", logits(load(folder / "merged")), theirs, base)
 
@@ -74,5 +74,5 @@ with tempfile.TemporaryDirectory() as folder:
     still = {"sft.optimizer.learning_rate": 1e-30, "rl.optimizer.learning_rate": 1e-30}
     adapter = {"model.lora.rank": 4, "model.lora.alpha": 6.0, "model.lora.adapter": str(folder / "adapter")}
     train(folder / "theirs", {**still, **adapter})
-    rlf_host("merge", folder / "theirs", "--output", folder / "merged-theirs")
+    rlf_host("export", folder / "theirs", "--output", folder / "merged-theirs")
     compare("an adapter of PEFT in a run", logits(load(folder / "merged-theirs")), logits(model), base)

@@ -70,12 +70,18 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Write a run's report: one HTML page with curves, configuration and trajectories
     Report(Report),
-    /// Write the whole model of a run that trained LoRA adapters, for programs that read no adapters
+    /// Write the model of a run as a folder for other programs
     ///
-    /// The checkpoints of a run with `[model.lora]` hold adapters alone, in the format of PEFT. This command adds each
-    /// adapter to its frozen weight, W + alpha / rank * A B, and writes a folder in the format of Hugging Face, with
-    /// tokenizer and chat template. transformers, vLLM and SGLang load it, and so does `model.checkpoint`.
-    Merge(Merge),
+    /// The folder has the format of Hugging Face, with tokenizer and chat template. transformers, vLLM and SGLang load it,
+    /// and so does `model.checkpoint`. Adapters of a run with `[model.lora]` are added to their frozen weights,
+    /// W + alpha / rank * A B.
+    Export(Export),
+    /// Download a published checkpoint by name, and print its folder, for `model.checkpoint`
+    ///
+    /// The folder is in the cache that Python's huggingface_hub uses too, so what is there is not downloaded again. All
+    /// files are of one commit. HF_TOKEN, HF_HOME and HF_ENDPOINT are obeyed.
+    #[cfg(feature = "hub")]
+    Download(Download),
     /// Make, try, grant, build and inspect plugins
     Plugin(Plugin),
     /// Show the tools of MCP servers, and call them
@@ -359,20 +365,30 @@ pub(crate) struct Report {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Merge {
+pub(crate) struct Export {
     /// Folder of the run, whose newest checkpoint is used, or of one of its checkpoints
     pub(crate) run: PathBuf,
     /// Folder to write; it must be new or empty
     #[arg(long, value_name = "DIR")]
     pub(crate) output: PathBuf,
     /// Type of the weights: f32, or bf16, which is rounded and half as large
-    #[arg(long, value_enum, default_value_t = MergedType::F32)]
-    pub(crate) dtype: MergedType,
+    #[arg(long, value_enum, default_value_t = ExportedType::F32)]
+    pub(crate) dtype: ExportedType,
 }
 
-/// The type of a merged model's weights.
+#[cfg(feature = "hub")]
+#[derive(Debug, Args)]
+pub(crate) struct Download {
+    /// Owner and model, such as Qwen/Qwen3-0.6B
+    pub(crate) name: String,
+    /// Branch, tag or commit
+    #[arg(long, default_value = "main")]
+    pub(crate) revision: String,
+}
+
+/// The type of an exported model's weights.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum MergedType {
+pub(crate) enum ExportedType {
     /// Not rounded
     F32,
     /// Rounded, and half as large

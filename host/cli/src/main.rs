@@ -89,7 +89,9 @@ fn main() -> ExitCode {
         Command::Rollout(options) => commands::rollout::run(&options),
         Command::Replay(options) => commands::replay::run(&options),
         Command::Report(options) => commands::report::run(&options),
-        Command::Merge(options) => commands::merge::run(&options),
+        Command::Export(options) => commands::export::run(&options),
+        #[cfg(feature = "hub")]
+        Command::Download(options) => commands::download::run(&options),
         Command::Plugin(options) => commands::plugin::run(&options),
         Command::Mcp(options) => commands::mcp::run(&options),
         Command::Data(options) => commands::data::run(&options),

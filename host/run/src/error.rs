@@ -439,11 +439,6 @@ pub enum SavedRunError {
         .0.display()
     )]
     SampledElsewhere(PathBuf),
-    /// The checkpoint is a whole model, so there is nothing to merge.
-    #[error(
-        "{} is a whole model already, because its run has no [model.lora]; use the folder as it is", .0.display()
-    )]
-    NoAdapters(PathBuf),
     /// The folder for a model has files in it.
     #[error("{} is not empty; name a new folder", .0.display())]
     NotEmpty(PathBuf),

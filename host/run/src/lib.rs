@@ -16,7 +16,7 @@
 //! | evaluating a run, playing one of its tasks | `saved`: [`SavedRun`] |
 //! | playing a step of a run again, and comparing it with its record | [`replay`]: [`Replay`] |
 //! | the weights of a run's policy, those of a checkpoint | `weights`, `checkpoint_model` |
-//! | the whole model of a run with adapters | `merge`: [`merge()`](merge()) |
+//! | the model of a run as a folder for other programs | `export`: [`export()`](export()) |
 //! | measuring a model behind an endpoint | `measured`: [`MeasuredEndpoint`] |
 //! | the memory and the time that a run needs, before anything is loaded | [`plan`]: [`Plan`] |
 //! | the parts of a run and how they are made | `parts`: [`RunParts`] |
@@ -66,6 +66,7 @@ pub mod config;
 mod control;
 pub mod demonstrations;
 mod error;
+mod export;
 mod external_engine;
 pub mod folder;
 mod frozen_policy;
@@ -73,7 +74,6 @@ mod health;
 mod history;
 mod interruption;
 mod measured;
-mod merge;
 mod models;
 mod observer;
 mod own_weights;
@@ -96,12 +96,12 @@ pub use error::{
     ConfigurationError, ControlError, GoldError, PluginsError, RunFailure, SavedRunError,
     TasksError,
 };
+pub use export::export;
 pub use folder::FolderError;
 pub use health::PluginHealth;
 pub use history::RunHistory;
 pub use interruption::Interruption;
 pub use measured::{MeasuredEndpoint, Measurement};
-pub use merge::merge;
 pub use models::open_models;
 pub use parts::RunParts;
 pub use plan::{Plan, PlanOptions, PlannedMachine};

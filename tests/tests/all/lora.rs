@@ -67,15 +67,16 @@ fn checkpoints_hold_adapters_alone_and_are_evaluated_merged_and_trained_further(
 
     let merged = experiment.path("merged");
     let merged_path = merged.to_str().expect("a plain path");
-    let merge = ["merge", run.as_str(), "--output", merged_path];
-    assert!(host.run(merge).succeeded().stdout.contains("rl-000004"));
+    let export = ["export", run.as_str(), "--output", merged_path];
+    assert!(host.run(export).succeeded().stdout.contains("rl-000004"));
     for file in ["config.json", "model.safetensors", "tokenizer.json"] {
         assert!(merged.join(file).is_file(), "{file}");
     }
     let weights =
         |folder: &Path| fs::read(folder.join("model.safetensors")).expect("weights can be read");
     assert!(weights(&merged) != weights(&run.path().join("base")));
-    host.run(merge).refused_with(&[merged_path, "is not empty"]);
+    host.run(export)
+        .refused_with(&[merged_path, "is not empty"]);
 
     // The adapters go on beside the same weights, and are refused beside others.
     let base = run.path().join("base");
@@ -102,13 +103,28 @@ fn checkpoints_hold_adapters_alone_and_are_evaluated_merged_and_trained_further(
 }
 
 #[test]
-fn a_run_without_adapters_has_nothing_to_merge() {
+fn a_model_is_exported_in_half_the_bytes_and_trains_on() {
     let experiment = Experiment::tiny().with("rl.steps", 1).without("sft");
     let run = experiment.train("run", &[]);
-    let output = experiment.path("merged");
-    let output = output.to_str().expect("a plain path");
-    experiment
-        .host()
-        .run(["merge", run.as_str(), "--output", output])
-        .refused_with(&["is a whole model already"]);
+    let exported = |name: &str, dtype: &str| {
+        let output = experiment.path(name);
+        let path = output.to_str().expect("a plain path");
+        let export = ["export", run.as_str(), "--output", path, "--dtype", dtype];
+        experiment.host().run(export).succeeded();
+        output
+    };
+    let (f32, bf16) = (exported("f32", "f32"), exported("bf16", "bf16"));
+    let weights =
+        |folder: &Path| fs::read(folder.join("model.safetensors")).expect("weights can be read");
+    let saved = run.path().join("checkpoints/rl-000001");
+    assert!(weights(&f32) == weights(&saved));
+    let (whole, half) = (weights(&f32).len(), weights(&bf16).len());
+    assert!((2 * half).abs_diff(whole) < whole / 10, "{half} of {whole}");
+    let further = Experiment::tiny()
+        .without("model")
+        .with("model.checkpoint", bf16.to_str().expect("is plain"))
+        .with("template", "small")
+        .with("rl.steps", 1)
+        .without("sft");
+    further.train("further", &[]);
 }

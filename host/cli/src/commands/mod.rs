@@ -5,12 +5,14 @@ pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod data;
 pub(crate) mod doctor;
+#[cfg(feature = "hub")]
+pub(crate) mod download;
 pub(crate) mod env;
 pub(crate) mod eval;
+pub(crate) mod export;
 pub(crate) mod forge;
 mod lines;
 pub(crate) mod mcp;
-pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod plugin;
 pub(crate) mod replay;

@@ -1,4 +1,4 @@
-//! The whole model of a run whose checkpoints hold adapters.
+//! The model of a run as a folder for other programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,23 @@ use crate::checkpoint_model;
 use crate::error::{RunFailure, SavedRunError};
 use crate::saved::find;
 
-/// Merges the adapters of a run with `[model.lora]` into its frozen weights, and writes the whole model into the folder
-/// `output`, with tokenizer and chat template. `run` is the folder of the run, whose newest checkpoint is used, or of one
-/// of its checkpoints. Returns the folder of the checkpoint. A merge that is broken off leaves nothing in `output`.
+/// Writes the model of a run into the folder `output`, with tokenizer and chat template. Adapters of a run with
+/// `[model.lora]` are added to its frozen weights. `run` is the folder of the run, whose newest checkpoint is used, or of one
+/// of its checkpoints. Returns the folder of the checkpoint. An export that is broken off leaves nothing in `output`.
 ///
 /// # Errors
-/// If the run has no adapters, if a file cannot be read or written, or if `output` is a folder that is not empty.
-pub fn merge(run: &Path, output: &Path, options: &SaveOptions) -> Result<PathBuf, RunFailure> {
+/// If a file cannot be read or written, or if `output` is a folder that is not empty.
+pub fn export(run: &Path, output: &Path, options: &SaveOptions) -> Result<PathBuf, RunFailure> {
     let (run, config, checkpoint) = find(run)?;
-    if config.model.lora.is_none() {
-        return Err(SavedRunError::NoAdapters(checkpoint.path).into());
-    }
     if fs::read_dir(output).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(SavedRunError::NotEmpty(output.to_owned()).into());
     }
     let policy = checkpoint_model::open(&config, &run, &checkpoint.path, &Device::Cpu)?;
-    let policy = policy.merged()?;
+    let policy = if config.model.lora.is_some() {
+        policy.merged()?
+    } else {
+        policy
+    };
     // An empty folder has its place in its parent, and a link leads to it.
     fs::create_dir_all(output)
         .map_err(RunFailure::io(format!("cannot make {}", output.display())))?;
