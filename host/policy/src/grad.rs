@@ -1,22 +1,23 @@
 //! Gradients over micro-batches: any number of workers, one result.
 //!
 //! A worker computes whole micro-batches, each with one thread. Gradients are added in the order of the micro-batches,
-//! whichever finishes first. So 1, 2 and 3 workers give the same bits.
+//! whichever is first: [`crate::gradient_sum`]. So 1, 2 and 3 workers give the same bits.
 //!
 //! A pass has three parts: the trunk (embedding and layers), the vocabulary head in chunks of rows, and between their
 //! forward and backward passes the caller's loss. The loss sees only log-probabilities, entropies, and the values of a
 //! value head if there is one. [`crate::qwen3`] is differentiated by hand; the plain network is differentiated by candle's
 //! tape, layer by layer with checkpointing.
 
-use candle_core::{CpuStorage, DType, Device, InplaceOp2, Layout, Tensor, Var};
+use candle_core::{DType, Tensor, Var};
 
 use crate::batch::PackedBatch;
 use crate::error::{PolicyError, Result};
+use crate::gradient_sum::{self, GradientSum};
 use crate::in_order::run_in_order;
 use crate::lora::Adapters;
 use crate::model::Model;
 use crate::on_network::on_network;
-use crate::ops::{numbers, numbers_mut, with_numbers};
+use crate::ops::with_numbers;
 use crate::pass::{PassOptions, TokenStats};
 use crate::qwen3::{Backend, Network};
 use crate::tape::Trunk;
@@ -100,9 +101,8 @@ pub struct Accumulated<M> {
     pub outputs: Vec<M>,
 }
 
-/// The result of one micro-batch.
+/// The result of one micro-batch, besides the gradients of parameters.
 pub(crate) struct Part<M> {
-    gradients: Vec<Tensor>,
     /// Gradients of the value head; empty without one.
     value_head: Vec<Tensor>,
     loss: f64,
@@ -142,29 +142,43 @@ impl Model {
                 "no micro-batches to accumulate over".to_owned(),
             ));
         }
-        let (mut sum, mut of_head) = (Vec::new(), Vec::new());
+        let sizes: Vec<usize> = self.layout().iter().map(Parameter::len).collect();
+        let sum = GradientSum::new(&sizes);
+        let mut of_head: Vec<Tensor> = Vec::new();
         let mut total = 0.0;
         let mut outputs = Vec::with_capacity(batches.len());
         run_in_order(
             batches.len(),
             self.workers(options),
             |index| {
-                self.pass(&batches[index], options, value_head, |stats| {
-                    loss(index, stats)
-                })
+                let contribution = sum.contribution(index);
+                let part = self.pass(
+                    &batches[index],
+                    options,
+                    value_head,
+                    |stats| loss(index, stats),
+                    |parameter, gradient| contribution.add(parameter, gradient),
+                )?;
+                contribution.end();
+                Ok(part)
             },
             |part: Part<M>| {
                 total += part.loss;
                 outputs.push(part.output);
-                add(&mut sum, part.gradients)?;
-                add(&mut of_head, part.value_head)?;
+                if of_head.is_empty() {
+                    of_head = part.value_head;
+                } else {
+                    for (sum, gradient) in of_head.iter_mut().zip(part.value_head) {
+                        gradient_sum::add(sum, gradient)?;
+                    }
+                }
                 Ok(())
             },
         )?;
         let names = self.layout().iter().map(|parameter| parameter.name.clone());
         Ok(Accumulated {
             gradients: Gradients {
-                named: names.zip(sum).collect(),
+                named: names.zip(sum.finish()?).collect(),
                 #[cfg(feature = "cuda")]
                 fused: self.fused(),
             },
@@ -188,6 +202,7 @@ impl Model {
         options: &PassOptions,
         value_head: Option<&ValueHead>,
         loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
+        keep: impl FnMut(usize, Tensor) -> Result<()>,
     ) -> Result<Part<M>> {
         if self.fused() {
             let adapters = self.adapters();
@@ -197,10 +212,10 @@ impl Model {
                 factors: adapters.map_or(&[], Adapters::factors),
             };
             on_network!(self, |network| network_pass(
-                &network, &trained, batch, options, value_head, loss
+                &network, &trained, batch, options, value_head, loss, keep
             ))
         } else {
-            self.plain_pass(batch, options, value_head, loss)
+            self.plain_pass(batch, options, value_head, loss, keep)
         }
     }
 
@@ -210,6 +225,7 @@ impl Model {
         options: &PassOptions,
         value_head: Option<&ValueHead>,
         loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
+        mut keep: impl FnMut(usize, Tensor) -> Result<()>,
     ) -> Result<Part<M>> {
         let trunk = if options.checkpointing {
             Trunk::checkpointed(self, batch)?
@@ -233,7 +249,6 @@ impl Model {
             None => d_rows,
         };
         let of_trunk = trunk.backward(self, batch, &d_rows)?;
-        let mut gradients = Vec::with_capacity(of_trunk.len());
         for (index, of_trunk) in of_trunk.into_iter().enumerate() {
             let is_head = self.adapters().is_none() && index == self.head_index();
             let gradient = match of_trunk {
@@ -247,56 +262,13 @@ impl Model {
                     });
                 }
             };
-            gradients.push(gradient.detach().contiguous()?);
+            keep(index, gradient.detach().contiguous()?)?;
         }
         Ok(Part {
-            gradients,
             value_head: d.value_head,
             loss: loss_value,
             output,
         })
-    }
-}
-
-/// Adds gradients to the sum of those before, in the order of parameters. An empty sum becomes the gradients.
-///
-/// No second sum exists beside the old one: it is changed in place, or with candle's operators parameter by parameter.
-fn add(sum: &mut Vec<Tensor>, part: Vec<Tensor>) -> candle_core::Result<()> {
-    if sum.is_empty() {
-        *sum = part;
-        return Ok(());
-    }
-    for (sum, gradient) in sum.iter_mut().zip(part) {
-        match sum.device() {
-            Device::Cpu => sum.inplace_op2(&gradient, &Add)?,
-            #[cfg(feature = "cuda")]
-            Device::Cuda(_) => crate::cuda::optimizer::add(sum, &gradient)?,
-            _ => *sum = (&*sum + gradient)?,
-        }
-    }
-    Ok(())
-}
-
-/// `sum += part`, in place.
-struct Add;
-
-impl InplaceOp2 for Add {
-    fn name(&self) -> &'static str {
-        "add-gradient"
-    }
-
-    fn cpu_fwd(
-        &self,
-        sum: &mut CpuStorage,
-        of_sum: &Layout,
-        part: &CpuStorage,
-        of_part: &Layout,
-    ) -> candle_core::Result<()> {
-        let part = numbers(part, of_part)?;
-        for (sum, part) in numbers_mut(sum, of_sum)?.iter_mut().zip(part) {
-            *sum += part;
-        }
-        Ok(())
     }
 }
 
@@ -310,7 +282,8 @@ pub(crate) struct TrainedParameters<'a> {
     pub(crate) factors: &'a [Option<Tensor>],
 }
 
-/// Forward and backward over one micro-batch. [`crate::memory`] counts what this allocates.
+/// Forward and backward over one micro-batch. `keep` gets the gradient of each parameter, with the parameter's index, as
+/// soon as it is there. [`crate::memory`] counts what this allocates.
 pub(crate) fn network_pass<B: Backend, M>(
     network: &Network<B>,
     trained: &TrainedParameters<'_>,
@@ -318,6 +291,7 @@ pub(crate) fn network_pass<B: Backend, M>(
     options: &PassOptions,
     value_head: Option<&ValueHead>,
     loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
+    mut keep: impl FnMut(usize, Tensor) -> Result<()>,
 ) -> Result<Part<M>> {
     let (b, head, temperature) = (&network.backend, network.head, options.temperature);
     let batch = network.batch(batch)?;
@@ -334,7 +308,7 @@ pub(crate) fn network_pass<B: Backend, M>(
     let loss_value = value(&loss)?;
     // Their memory is free before the backward pass through the network.
     drop((loss, leaves));
-    let (mut d_rows, d_head) = b.log_probs_backward(
+    let (mut d_rows, mut d_head) = b.log_probs_backward(
         &rows,
         head,
         network.frozen,
@@ -346,22 +320,20 @@ pub(crate) fn network_pass<B: Backend, M>(
     if let Some(part) = d.rows {
         b.add_to_rows(&mut d_rows, &part)?;
     }
-    let mut gradients = network.backward(tape, &batch, &d_rows)?;
-    if let Some(d_head) = d_head {
-        b.add(&mut gradients[trained.head], &d_head)?;
-    }
-    let mut gradients = (trained.layout.iter())
-        .zip(gradients)
-        .map(|(parameter, gradient)| b.tensor(gradient, &parameter.shape))
-        .collect::<candle_core::Result<Vec<_>>>()?;
-    // Products read adapters times their factors.
-    for (gradient, factor) in gradients.iter_mut().zip(trained.factors) {
-        if let Some(factor) = factor {
-            *gradient = gradient.broadcast_mul(factor)?;
+    network.backward(tape, &batch, &d_rows, |index, mut gradient| {
+        if index == trained.head
+            && let Some(part) = d_head.take()
+        {
+            b.add(&mut gradient, &part)?;
         }
-    }
+        let gradient = b.tensor(gradient, &trained.layout[index].shape)?;
+        // Products read adapters times their factors.
+        match trained.factors.get(index) {
+            Some(Some(factor)) => keep(index, gradient.broadcast_mul(factor)?),
+            _ => keep(index, gradient),
+        }
+    })?;
     Ok(Part {
-        gradients,
         value_head: d.value_head,
         loss: loss_value,
         output,

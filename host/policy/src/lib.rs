@@ -19,7 +19,7 @@
 //! | the same network in candle's operators, the reference | `plain_network`, `tape` |
 //! | weights, shape and vocabulary of a model | `model`, `weights`, `config` |
 //! | packed sequences and micro-batches | `batch` |
-//! | log-probabilities without and with gradients | `pass`, [`mod@grad`] |
+//! | log-probabilities without and with gradients; the sum of gradients | `pass`, [`mod@grad`]; `gradient_sum` |
 //! | values of tokens, for a critic | `value_head` |
 //! | adapters of low rank, in memory and on disk | `lora`, `adapter_files` |
 //! | the optimiser, its settings and schedule | `optimizer` |
@@ -84,6 +84,7 @@ mod device;
 mod error;
 mod generation;
 pub mod grad;
+mod gradient_sum;
 mod hugging_face;
 mod in_order;
 #[cfg(test)]

@@ -20,6 +20,7 @@ use candle_core::{Layout, Result, Storage, Tensor};
 use self::linear::{Adapter, Linear, Trained};
 use crate::batch::PackedBatch;
 use crate::config::Qwen3Config;
+use crate::error;
 use crate::lora::{AdapterLayout, Place};
 use crate::weights::{PER_LAYER, head_index};
 
@@ -497,13 +498,15 @@ impl<B: Backend> Network<B> {
         Ok(out)
     }
 
-    /// Gradients of the trained parameters, in their order and but for the head's own part, given that of [`Self::rows`].
+    /// Gives `keep` the gradient of each trained parameter, but for the head's own part, with the parameter's index. `d_rows`
+    /// is the gradient of [`Self::rows`].
     pub(crate) fn backward(
         &self,
         mut tape: Tape<B>,
         batch: &Batch<B>,
         d_rows: &B::Rows,
-    ) -> Result<Vec<B::Gradient>> {
+        mut keep: impl FnMut(usize, B::Gradient) -> error::Result<()>,
+    ) -> error::Result<()> {
         let (b, widths) = (&self.backend, self.widths);
         let hidden = widths.hidden;
         let picked = b.pick(&tape.streams[tape.streams.len() - 1], &batch.picked, hidden)?;
@@ -514,8 +517,14 @@ impl<B: Backend> Network<B> {
         b.pick_backward(&d_picked, &batch.picked, hidden, &mut d)?;
         tape.streams.pop();
         let mut scratch = Scratch::new(b, widths, batch.tokens)?;
-        let mut of_layers = Vec::with_capacity(self.layers.len());
-        for layer in self.layers.iter().rev() {
+        if !self.frozen {
+            let of_norm = 1 + PER_LAYER * self.layers.len();
+            keep(of_norm, d_norm)?;
+            if !self.tied {
+                keep(of_norm + 1, b.gradient(hidden * widths.vocabulary)?)?;
+            }
+        }
+        for (number, layer) in self.layers.iter().enumerate().rev() {
             let (Some(x), kept) = (tape.streams.pop(), tape.between.pop()) else {
                 break;
             };
@@ -523,28 +532,20 @@ impl<B: Backend> Network<B> {
                 Some(between) => between,
                 None => self.between(layer, &x, batch, &mut scratch.normed)?,
             };
-            of_layers.push(self.layer_backward(
-                layer,
-                &x,
-                &between,
-                batch,
-                &mut d,
-                &mut scratch,
-            )?);
+            let gradients =
+                self.layer_backward(layer, &x, &between, batch, &mut d, &mut scratch)?;
+            // Every layer has as many, after the embedding if that is trained.
+            let first = usize::from(!self.frozen) + number * gradients.len();
+            for (index, gradient) in (first..).zip(gradients) {
+                keep(index, gradient)?;
+            }
         }
-        let of_layers = of_layers.into_iter().rev().flatten();
         if self.frozen {
-            return Ok(of_layers.collect());
+            return Ok(());
         }
         let mut d_embedding = b.gradient(hidden * widths.vocabulary)?;
         b.embed_backward(&d, &batch.places, &mut d_embedding)?;
-        let mut gradients = vec![d_embedding];
-        gradients.extend(of_layers);
-        gradients.push(d_norm);
-        if !self.tied {
-            gradients.push(b.gradient(hidden * widths.vocabulary)?);
-        }
-        Ok(gradients)
+        keep(0, d_embedding)
     }
 
     /// Takes one layer backwards: `d`, the gradient of its output, becomes that of its input. Returns the gradients of its
