@@ -10,6 +10,8 @@ mod gae;
 mod groups;
 mod grpo;
 mod mt_grpo;
+#[cfg(test)]
+mod papers;
 mod reinforce_pp;
 mod reinforce_pp_baseline;
 mod remax;
@@ -97,7 +99,7 @@ mod tests {
     }
 
     /// Any batch: groups, turns of model tokens with observations between, rewards, exclusions.
-    fn batches() -> impl Strategy<Value = Vec<Sample>> {
+    pub(super) fn batches() -> impl Strategy<Value = Vec<Sample>> {
         let sample = (
             0usize..4,
             prop::collection::vec((1usize..4, 0usize..4), 1..4),
