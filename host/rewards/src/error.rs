@@ -73,6 +73,18 @@ pub enum WeightsError {
         /// The weight of the term.
         weight: f64,
     },
+    /// No number is in the range of a term.
+    #[error(
+        "the range of `{term}` is [{low}, {high}]; write the smallest value first, and numbers"
+    )]
+    Range {
+        /// The term.
+        term: String,
+        /// The smallest value.
+        low: f64,
+        /// The largest value.
+        high: f64,
+    },
     /// The weight is infinite or not a number.
     #[error("`weight` is {0}; it must be a finite number")]
     Weight(f64),

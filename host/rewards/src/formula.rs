@@ -17,6 +17,7 @@ struct Part {
     /// Index into `plugins`.
     plugin: usize,
     weights: Weights,
+    ranges: BTreeMap<String, [f64; 2]>,
     gate: Option<Condition>,
 }
 
@@ -60,6 +61,7 @@ impl Formula {
             parts.push(Part {
                 plugin,
                 weights,
+                ranges: entry.ranges.clone(),
                 gate: entry.gate.clone(),
             });
         }
@@ -137,6 +139,18 @@ impl Formula {
         for part in &self.parts {
             let name = &self.names[part.plugin];
             let score = scores[part.plugin];
+            for (term, [low, high]) in &part.ranges {
+                let value =
+                    (score.term(term)).ok_or_else(|| unknown_term(name, Some(term), score))?;
+                if !(*low..=*high).contains(&value) {
+                    return Err(Excluded {
+                        reason: format!(
+                            "reward `{name}` returned {term} = {value}, and its range is {low} to {high}"
+                        ),
+                        cause: ExclusionCause::Reward,
+                    });
+                }
+            }
             let open = match &part.gate {
                 Some(gate) => self.holds(gate, scores)?,
                 None => true,
@@ -322,6 +336,23 @@ weight = 0.1
             }
         );
         assert_eq!(score.metrics[0], ("em.tokens".into(), 7.0));
+    }
+
+    #[test]
+    fn a_term_outside_its_range_excludes_instead_of_scoring() {
+        let stack =
+            "success = \"em.em >= 1\"\n[[stack]]\nplugin = \"em\"\nranges = { em = [0.0, 1.0] }\n";
+        let formula = formula(stack).unwrap();
+        for (value, is_in) in [(0.0, true), (1.0, true), (1.01, false), (-0.1, false)] {
+            let graded = formula.score(&[&plugin(&[("em", value)])]);
+            assert_eq!(graded.is_ok(), is_in, "{value}");
+            if let Err(excluded) = graded {
+                assert_eq!(excluded.cause, ExclusionCause::Reward);
+                assert!(excluded.reason.contains("range is 0 to 1"), "{excluded:?}");
+            }
+        }
+        let misspelt = formula.score(&[&plugin(&[("me", 0.5)])]).unwrap_err();
+        assert_eq!(misspelt.cause, ExclusionCause::Config);
     }
 
     #[test]

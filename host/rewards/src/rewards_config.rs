@@ -20,6 +20,7 @@
 //! # Ok::<(), rlf_config::ConfigError>(())
 //! ```
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,10 @@ pub struct RewardEntry {
     /// trajectories shows the terms that there are. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub turns: BTreeMap<String, f64>,
+    /// The smallest and the largest value of terms, by name. A trajectory with another value is excluded, and its reason says
+    /// so. A wrong plugin is found before it spoils a batch. Default: any number.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ranges: BTreeMap<String, [f64; 2]>,
     /// A condition. If it is false for a trajectory, this entry adds 0. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Condition>,
@@ -104,6 +109,15 @@ impl RewardEntry {
         }
         if !weight.is_finite() {
             return Err(WeightsError::Weight(weight));
+        }
+        // A bound that is not a number is none.
+        let empty = |range: &[f64; 2]| range[0].partial_cmp(&range[1]).is_none_or(Ordering::is_gt);
+        if let Some((term, [low, high])) = self.ranges.iter().find(|(_, range)| empty(range)) {
+            return Err(WeightsError::Range {
+                term: term.clone(),
+                low: *low,
+                high: *high,
+            });
         }
         Ok(if named.is_empty() {
             Weights::First(weight)
@@ -151,6 +165,13 @@ mod tests {
             refusal("plugin = \"a\"\nturns = { step = inf }"),
             "the weight of `step` is inf; it must be a finite number"
         );
+        for range in ["[1.0, 0.0]", "[nan, 1.0]"] {
+            let text = format!("plugin = \"a\"\nranges = {{ em = {range} }}");
+            assert!(
+                refusal(&text).starts_with("the range of `em` is "),
+                "{text}"
+            );
+        }
         assert_eq!(
             refusal("plugin = \"a\"\nweights = { em = nan }"),
             "the weight of `em` is NaN; it must be a finite number"
