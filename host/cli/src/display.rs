@@ -160,7 +160,7 @@ fn loss_mask(trajectory: &Trajectory, tokenizer: &Tokenizer) {
                 Segment::Prompt(ids) => (Origin::Prompt, tokenizer.decode(ids)),
                 Segment::Observation(ids) => (Origin::Observation, tokenizer.decode(ids)),
                 Segment::Model(
-                    ModelSegment::Sampled { ids, .. } | ModelSegment::Demonstrated { ids },
+                    ModelSegment::Sampled { ids, .. } | ModelSegment::Demonstrated { ids, .. },
                 ) => (Origin::Model, tokenizer.decode(ids)),
                 Segment::Model(ModelSegment::Text(said)) => (Origin::Model, said.clone()),
             };

@@ -210,6 +210,15 @@ impl Episode {
     /// Adds a turn of a demonstrator: trusted text in the model's own protocol, without the end-of-turn token. It becomes
     /// the ids that the model should have sampled, with that token.
     pub fn push_demonstrated(&mut self, text: &str) -> Step {
+        self.push_written(text, true)
+    }
+
+    /// Like [`Self::push_demonstrated`], for a turn that the model reads as its own and does not learn to say.
+    pub fn push_left_out(&mut self, text: &str) -> Step {
+        self.push_written(text, false)
+    }
+
+    fn push_written(&mut self, text: &str, imitated: bool) -> Step {
         let end = self.dialogue.end_of_turn();
         let tokenizer = Arc::clone(self.dialogue.tokenizer());
         let mut ids = tokenizer.encode_trusted(text);
@@ -221,7 +230,7 @@ impl Episode {
         self.open_turn = false;
         let tokens = ids.len();
         self.push_turn(
-            ModelSegment::Demonstrated { ids },
+            ModelSegment::Demonstrated { ids, imitated },
             &text,
             spoken,
             true,

@@ -81,7 +81,7 @@ impl Sequences {
                 | Segment::Observation(new)
                 | Segment::Model(
                     ModelSegment::Sampled { ids: new, .. }
-                    | ModelSegment::Demonstrated { ids: new },
+                    | ModelSegment::Demonstrated { ids: new, .. },
                 ) => ids.extend_from_slice(new),
                 Segment::Model(ModelSegment::Text(_)) => {}
             }

@@ -116,9 +116,21 @@ pub enum ModelSegment {
     Demonstrated {
         /// The demonstrated ids.
         ids: Vec<u32>,
+        /// False for a turn that is read and not imitated, such as a mistake that later turns mend.
+        #[serde(default = "yes", skip_serializing_if = "is_true")]
+        imitated: bool,
     },
     /// Text from an endpoint that returns no ids.
     Text(String),
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 /// A run of tokens with one provenance.
@@ -212,13 +224,15 @@ pub struct SampledTokens {
     pub log_probs: Vec<f32>,
 }
 
-/// A sequence for supervised fine-tuning. Both fields have one entry per token.
+/// A sequence for supervised fine-tuning. All fields have one entry per token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MaskedTokens {
     /// Token ids.
     pub ids: Vec<u32>,
-    /// True on model tokens, sampled or demonstrated.
+    /// True on model tokens, sampled or demonstrated, that are to be imitated.
     pub mask: LossMask,
+    /// True on model tokens that are not to be imitated.
+    pub left_out: Vec<bool>,
 }
 
 impl TrainingSequence {
@@ -290,22 +304,24 @@ impl TrainingSequence {
 
     /// The sequence for supervised fine-tuning, from sampled and demonstrated segments. Fails on text without ids.
     pub fn masked(&self) -> Result<MaskedTokens, NotTrainable> {
-        let (mut ids, mut mask) = (Vec::new(), Vec::new());
+        let (mut ids, mut mask, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
         for segment in &self.segments {
-            let (new, seen) = match segment {
-                Segment::Prompt(new) | Segment::Observation(new) => (new, false),
-                Segment::Model(
-                    ModelSegment::Sampled { ids: new, .. }
-                    | ModelSegment::Demonstrated { ids: new },
-                ) => (new, true),
+            let (new, [seen, unwanted]) = match segment {
+                Segment::Prompt(new) | Segment::Observation(new) => (new, [false, false]),
+                Segment::Model(ModelSegment::Sampled { ids: new, .. }) => (new, [true, false]),
+                Segment::Model(ModelSegment::Demonstrated { ids: new, imitated }) => {
+                    (new, [*imitated, !imitated])
+                }
                 Segment::Model(ModelSegment::Text(_)) => return Err(NotTrainable::Text),
             };
             ids.extend_from_slice(new);
             mask.resize(ids.len(), seen);
+            left_out.resize(ids.len(), unwanted);
         }
         Ok(MaskedTokens {
             ids,
             mask: LossMask(mask),
+            left_out,
         })
     }
 }
@@ -314,7 +330,7 @@ impl ModelSegment {
     /// Number of token ids; 0 for text.
     pub fn len(&self) -> usize {
         match self {
-            Self::Sampled { ids, .. } | Self::Demonstrated { ids } => ids.len(),
+            Self::Sampled { ids, .. } | Self::Demonstrated { ids, .. } => ids.len(),
             Self::Text(_) => 0,
         }
     }

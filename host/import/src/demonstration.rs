@@ -26,6 +26,9 @@ pub struct Demonstration {
     /// Number of messages at the front that are the prompt. The model's turns among them are read, not imitated. The next
     /// message is the first that is imitated.
     pub given: usize,
+    /// Indices of later messages of the model that are read and not imitated, such as mistakes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<usize>,
 }
 
 impl Demonstration {
@@ -48,6 +51,7 @@ impl Demonstration {
             tools,
             messages: conversation.messages,
             given,
+            left_out: Vec::new(),
         };
         demonstration.check_given()?;
         Ok(demonstration)
@@ -74,6 +78,16 @@ impl Demonstration {
     }
 
     fn check_given(&self) -> Result<(), RowError> {
+        let is_turn = |at: &usize| {
+            let message = self.messages.get(*at);
+            *at >= self.given && message.is_some_and(|message| message.role == Role::Assistant)
+        };
+        if let Some(at) = self.left_out.iter().find(|at| !is_turn(at)) {
+            return Err(RowError::field(
+                "left_out",
+                format!("message {at} is none of the model's turns after the prompt"),
+            ));
+        }
         match self.messages.get(self.given) {
             Some(first) if first.role == Role::Assistant && self.given > 0 => Ok(()),
             Some(_) => Err(RowError::field(

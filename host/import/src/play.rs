@@ -70,7 +70,11 @@ pub fn play(
         let text = episode
             .write_turn(&messages[at])
             .map_err(|error| fail(at, error.to_string()))?;
-        let step = episode.push_demonstrated(&text);
+        let step = if demonstration.left_out.contains(&at) {
+            episode.push_left_out(&text)
+        } else {
+            episode.push_demonstrated(&text)
+        };
         at += 1;
         let step = match step {
             Step::Act(calls) if at < messages.len() => {

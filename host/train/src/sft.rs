@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
+use rlf_dialogue::trajectory::MaskedTokens;
 use rlf_policy::Model;
 
 use crate::ahead::Ahead;
@@ -66,10 +67,7 @@ pub fn train<'a>(
 
             let lengths: Vec<usize> = batch.iter().map(|tokens| tokens.mask.count()).collect();
             let weights = token_weights(Aggregation::TokenMean, &lengths);
-            let all: Vec<Vec<bool>> = batch
-                .iter()
-                .map(|tokens| all_tokens(tokens.ids.len()))
-                .collect();
+            let all: Vec<Vec<bool>> = batch.iter().map(read_or_imitated).collect();
             let sequences: Vec<WeightedSequence<'_>> = batch
                 .iter()
                 .zip(weights.iter().zip(&all))
@@ -139,7 +137,34 @@ pub fn train<'a>(
     })
 }
 
-/// A loss mask with every token. Nothing predicts the first.
-fn all_tokens(length: usize) -> Vec<bool> {
-    (0..length).map(|position| position > 0).collect()
+/// A loss mask with every token but those of turns that are not to be imitated. Nothing predicts the first.
+fn read_or_imitated(tokens: &MaskedTokens) -> Vec<bool> {
+    let places = tokens.left_out.iter().enumerate();
+    places
+        .map(|(position, left_out)| position > 0 && !left_out)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rlf_dialogue::TrainingSequence;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_turn_that_is_left_out_has_not_even_the_weight_of_what_is_read() {
+        let sequence: TrainingSequence = serde_json::from_value(json!([
+            {"prompt": [1, 2]},
+            {"model": {"demonstrated": {"ids": [3, 4], "imitated": false}}},
+            {"observation": [5]},
+            {"model": {"demonstrated": {"ids": [6]}}},
+        ]))
+        .unwrap();
+        let tokens = sequence.masked().unwrap();
+        let last = [false, false, false, false, false, true];
+        assert_eq!(tokens.mask.as_slice(), last);
+        let all = [false, true, false, false, true, true];
+        assert_eq!(read_or_imitated(&tokens), all);
+    }
 }

@@ -1,4 +1,4 @@
-//! OpenAI's messages. All of the assistant's messages are imitated, except those up to the last one with a `weight` of 0.
+//! OpenAI's messages. The assistant's messages are imitated, except those with a `weight` of 0.
 
 use serde_json::Value;
 
@@ -17,16 +17,20 @@ pub(crate) fn demonstration(row: &Row, context: &RowContext) -> Result<Demonstra
         let weight = message.get("weight").and_then(Value::as_f64);
         message.get("role").and_then(Value::as_str) == Some("assistant") && weight == Some(0.0)
     };
-    let left_out = messages
-        .iter()
-        .rposition(is_left_out)
-        .map(|at| format!("messages[{at}]"));
-    let read_only = left_out.and_then(|place| {
-        conversation
-            .places
-            .iter()
-            .rposition(|other| *other == place)
-    });
-    let given = conversation.first_turn_from(read_only.map_or(0, |at| at + 1));
-    Demonstration::from_conversation(row, context, offered, conversation, given)
+    let places = messages.iter().enumerate();
+    let places = places.filter(|(_, message)| is_left_out(message));
+    let places: Vec<String> = places.map(|(at, _)| format!("messages[{at}]")).collect();
+    let all = conversation.places.iter().enumerate();
+    let left_out: Vec<usize> = all
+        .filter(|(_, place)| places.contains(place))
+        .map(|(at, _)| at)
+        .collect();
+    // What comes before the first turn to imitate is the prompt.
+    let mut given = conversation.first_turn_from(0);
+    while left_out.contains(&given) {
+        given = conversation.first_turn_from(given + 1);
+    }
+    let mut read = Demonstration::from_conversation(row, context, offered, conversation, given)?;
+    read.left_out = left_out.into_iter().filter(|at| *at > given).collect();
+    Ok(read)
 }

@@ -42,12 +42,25 @@ fn openai_messages_keep_their_calls_and_results_in_order() {
 }
 
 #[test]
-fn turns_without_weight_and_those_before_them_are_read_only() {
+fn turns_without_weight_are_read_only_wherever_they_are() {
     let mut row = openai();
+    let whole = demonstration(&row, &Options::default());
     row["messages"][5]["weight"] = 0.into();
-    assert_eq!(demonstration(&row, &Options::default()).given, 7);
-    row["messages"][9]["weight"] = 0.into();
+    let read = demonstration(&row, &Options::default());
+    assert_eq!((read.given, &read.left_out[..]), (whole.given, &[5][..]));
+    // Before the first turn to imitate there is only the prompt.
+    row["messages"][2]["weight"] = 0.into();
+    let read = demonstration(&row, &Options::default());
+    assert_eq!((read.given, read.left_out.len()), (7, 0));
+    for at in [7, 9] {
+        row["messages"][at]["weight"] = 0.into();
+    }
     assert!(complaint(&row, &Options::default()).contains("none of the model's turns is left"));
+    let mut row = serde_json::to_value(&whole).unwrap();
+    row["left_out"] = json!([1]);
+    assert!(
+        complaint(&row, &Options::default()).contains("message 1 is none of the model's turns")
+    );
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn turns(dialogue: &Dialogue, trajectory: &Trajectory) -> Vec<String> {
         .iter()
         .flat_map(TrainingSequence::segments);
     all.filter_map(|segment| match segment {
-        Segment::Model(ModelSegment::Demonstrated { ids }) => {
+        Segment::Model(ModelSegment::Demonstrated { ids, .. }) => {
             Some(dialogue.tokenizer().decode(ids))
         }
         _ => None,
@@ -81,6 +81,36 @@ fn each_turn_is_what_the_chat_template_writes_for_it() {
     assert_eq!(masked.mask.count(), trajectory.model_tokens());
 }
 
+#[test]
+fn a_turn_that_is_left_out_is_read_and_not_imitated() {
+    let dialogue = qwen3(config());
+    let whole = play(&dialogue, &one_round()).unwrap();
+    let mut shown = one_round();
+    shown.left_out = vec![5];
+    let played = play(&dialogue, &shown).unwrap();
+    assert_eq!(said(&dialogue, &played), said(&dialogue, &whole));
+    let masked = played.sequences[0].masked().unwrap();
+    let all = whole.sequences[0].masked().unwrap();
+    let both = masked.mask.as_slice().iter().zip(all.mask.as_slice());
+    let differing: Vec<u32> = both
+        .enumerate()
+        .filter(|(_, (now, before))| now != before)
+        .map(|(at, _)| masked.ids[at])
+        .collect();
+    let left_out = masked.left_out.iter().zip(&masked.ids);
+    let left_out: Vec<u32> = left_out
+        .filter(|(out, _)| **out)
+        .map(|(_, id)| *id)
+        .collect();
+    assert_eq!(differing, left_out);
+    assert_eq!(
+        dialogue.tokenizer().decode(&left_out),
+        turns(&dialogue, &whole)[1]
+    );
+    let again: Trajectory = serde_json::from_str(&serde_json::to_string(&played).unwrap()).unwrap();
+    assert_eq!(again, played);
+}
+
 /// The same turns, sampled.
 fn rollout(
     dialogue: &Arc<Dialogue>,
@@ -94,7 +124,7 @@ fn rollout(
     let mut episode = Episode::start(dialogue, "run/1".into(), &task, shown.tools.clone()).unwrap();
     let mut outcomes = demonstrated.outcomes();
     for segment in demonstrated.sequences[0].segments() {
-        let Segment::Model(ModelSegment::Demonstrated { ids }) = segment else {
+        let Segment::Model(ModelSegment::Demonstrated { ids, .. }) = segment else {
             continue;
         };
         assert_ne!(episode.next_input(), NextInput::Finished);

@@ -97,7 +97,7 @@ impl<'a> From<&'a Segment> for Tokens<'a> {
             Segment::Observation(ids) => Self::new("observation", ids, &[]),
             Segment::Model(segment) => match segment {
                 ModelSegment::Sampled { ids, log_probs } => Self::new(TURN, ids, log_probs),
-                ModelSegment::Demonstrated { ids } => Self::new(TURN, ids, &[]),
+                ModelSegment::Demonstrated { ids, .. } => Self::new(TURN, ids, &[]),
                 // There is none in RL.
                 ModelSegment::Text(_) => Self::new(TURN, &[], &[]),
             },
