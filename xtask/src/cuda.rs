@@ -3,6 +3,8 @@
 //!
 //! `docs/cuda.md` explains the steps and their reasons; `.cargo/cuda.toml` has the settings.
 
+mod ptxas;
+
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -111,6 +113,15 @@ pub fn build(
     steps.take("make ready", || {
         machine::make_ready(project, &[Need::Native])
     })?;
+    let named = env::var("CUDA_COMPUTE_CAP").unwrap_or_else(|_| "90".to_owned());
+    let capability = capability.unwrap_or(&named);
+    let table = steps.take("registers of the kernels", || {
+        let folder = target(project);
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("{} cannot be made", folder.display()))?;
+        ptxas::report(project, &home, capability, &folder)
+    })?;
+    say(&table);
     let mut command = host::cargo(project, "build");
     command
         .args([
@@ -123,10 +134,8 @@ pub fn build(
         .arg(target(project))
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env("CUDA_COMPUTE_CAP", capability)
         .env("CUDA_HOME", &home);
-    if let Some(capability) = capability {
-        command.env("CUDA_COMPUTE_CAP", capability);
-    }
     steps.run(
         "build the host with CUDA",
         &mut command,

@@ -5,7 +5,7 @@ use std::{
     fmt::Write as _,
     io::{IsTerminal, stderr},
     panic,
-    process::{Command, ExitStatus},
+    process::{Command, ExitStatus, Output},
     thread,
     time::{Duration, Instant},
 };
@@ -118,6 +118,17 @@ pub fn status(command: &mut Command) -> Result<ExitStatus> {
 
 /// The standard output of `command`, if it succeeds.
 pub fn output(command: &mut Command) -> Result<String> {
+    let output = finished(command)?;
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("`{}` did not print UTF-8", command_line(command)))
+}
+
+/// What `command` writes to standard error, if it succeeds.
+pub fn errors(command: &mut Command) -> Result<String> {
+    Ok(String::from_utf8_lossy(&finished(command)?.stderr).into_owned())
+}
+
+fn finished(command: &mut Command) -> Result<Output> {
     let output = command
         .output()
         .with_context(|| format!("cannot start `{}`", command_line(command)))?;
@@ -130,8 +141,7 @@ pub fn output(command: &mut Command) -> Result<String> {
             said.trim()
         );
     }
-    String::from_utf8(output.stdout)
-        .with_context(|| format!("`{}` did not print UTF-8", command_line(command)))
+    Ok(output)
 }
 
 /// Prints the heading of a part of the work.

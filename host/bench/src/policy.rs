@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use serde_json::json;
 
-use rlf_policy::measure::{decode_together, quickstart_shape};
+use rlf_policy::measure::{decode_together, product_rate, quickstart_shape};
 use rlf_policy::{
     AdamW, Decoder, Key, Model, Operators, OptimizerConfig, PAGE_TOKENS, PackedBatch, PassOptions,
     Precision, PublishedShape, Purpose, Qwen3Config, Result, Sampler, SamplingParams, Sequence,
@@ -127,9 +127,9 @@ pub(crate) struct Rate {
     pub(crate) what: String,
     /// Tokens per second of the operators that the model uses by default.
     pub(crate) tokens_per_second: f64,
-    /// Floating-point operations of a token, for training: 6 for each weight of a product, without attention's scores
-    /// and what checkpointing computes again.
-    pub(crate) operations: Option<f64>,
+    /// Floating-point operations of a token: for each weight of a product 2 in decoding and 6 in training, without
+    /// attention's scores, prompts and what checkpointing computes again.
+    pub(crate) operations: f64,
     /// Tokens per second of each peer, with its name. The plain twin is one, if the model does not use the plain operators
     /// itself.
     pub(crate) peers: Vec<(String, f64)>,
@@ -144,6 +144,8 @@ pub(crate) struct Report {
     pub(crate) parameters: usize,
     /// The device and the number of threads.
     pub(crate) place: String,
+    /// Floating-point operations per second of matrix products alone, on the CPU.
+    pub(crate) products: Option<f64>,
     /// The figures.
     pub(crate) rates: Vec<Rate>,
 }
@@ -157,12 +159,21 @@ impl fmt::Display for Report {
             self.parameters as f64 / 1e6,
             self.place
         )?;
+        if let Some(products) = self.products {
+            let giga = products / 1e9;
+            writeln!(f, "  {:<34} {giga:>9.0} GFLOP/s", "matrix products alone")?;
+        }
         for rate in &self.rates {
             let ours = rate.tokens_per_second;
             write!(f, "  {:<34} {ours:>9.0} tokens/s", rate.what)?;
-            match rate.operations.map(|count| ours * count / 1e9) {
-                Some(giga) if giga >= 1e3 => writeln!(f, ", {:.0} TFLOP/s", giga / 1e3)?,
-                Some(giga) => writeln!(f, ", {giga:.0} GFLOP/s")?,
+            let speed = ours * rate.operations;
+            if speed >= 1e12 {
+                write!(f, ", {:.0} TFLOP/s", speed / 1e12)?;
+            } else {
+                write!(f, ", {:.0} GFLOP/s", speed / 1e9)?;
+            }
+            match self.products {
+                Some(products) => writeln!(f, ", {:.0} % of products", 100.0 * speed / products)?,
                 None => writeln!(f)?,
             }
             for (name, peer) in &rate.peers {
@@ -178,6 +189,9 @@ fn plain_peer(tokens: f64, seconds: Option<f64>) -> Vec<(String, f64)> {
     let rate = seconds.map(|seconds| ("plain candle".to_owned(), tokens / seconds));
     rate.into_iter().collect()
 }
+
+/// Time in which products alone are measured, before the figures and after them.
+const PRODUCTS: Duration = Duration::from_millis(300);
 
 /// Figures of a peer, in the order of a report's rates, by number format. A figure is tokens per second, and the way in
 /// which they were reached.
@@ -283,6 +297,8 @@ pub(crate) fn run(
         plain = Some(twin);
     }
     let twin = plain.as_ref();
+    let products = || product_rate(workers, PRODUCTS);
+    let before = device.is_cpu().then(products);
     model.use_operators(Operators::Fused)?;
     model.use_precision(workload.precision)?;
     let mut rates = vec![train(workload, &model, twin, workers)?];
@@ -298,6 +314,8 @@ pub(crate) fn run(
             workload.precision,
             cpu_facts().simd
         ),
+        // The larger, because a busy machine slows one of them.
+        products: before.map(|before| before.max(products())),
         rates,
     })
 }
@@ -379,7 +397,7 @@ fn train(workload: &Workload, model: &Model, twin: Option<&Model>, workers: usiz
     Ok(Rate {
         what: format!("train {} x {}", workload.sequences, workload.length),
         tokens_per_second: count / seconds,
-        operations: Some(6.0 * workload.config.parameter_count() as f64),
+        operations: 6.0 * workload.config.parameter_count() as f64,
         peers: plain_peer(count, plain),
     })
 }
@@ -417,7 +435,7 @@ fn decode(
             workload.prompt, workload.new_tokens
         ),
         tokens_per_second: count / seconds,
-        operations: None,
+        operations: 2.0 * workload.config.parameter_count() as f64,
         peers: plain_peer(count, plain),
     })
 }
