@@ -100,7 +100,7 @@ impl Plan {
         };
         let machine = options.machine.clone();
         let lengths = Lengths::new(config, options.tokens_per_trajectory);
-        let memory = RunMemory::new(config, &shape, machine.processor, lengths)?;
+        let memory = RunMemory::new(config, &shape, &machine, lengths)?;
         let times = (machine.speed).map(|speed| StepTimes::new(config, &shape, speed, lengths));
         let mut plan = Self {
             shape,
@@ -126,14 +126,14 @@ impl Plan {
     /// run fits or nothing saves more.
     fn suggest(&mut self, config: &RunConfig) -> Result<(), PolicyError> {
         let limit = self.machine.memory.unwrap_or(u64::MAX);
-        let processor = self.machine.processor;
+        let machine = &self.machine;
         let mut peak = self.memory.peak();
         let mut now = config.clone();
         while peak > limit {
             let mut best: Option<(Suggestion, RunConfig)> = None;
-            for change in changes::changes(&now, processor) {
+            for change in changes::changes(&now, machine.processor) {
                 for variant in change.variants {
-                    let memory = RunMemory::new(&variant, &self.shape, processor, self.lengths)?;
+                    let memory = RunMemory::new(&variant, &self.shape, machine, self.lengths)?;
                     let suggestion = Suggestion {
                         key: change.key,
                         value: (change.value)(&variant),

@@ -18,7 +18,7 @@ use crate::qwen3::{Layer, Network, lock};
 /// Up to this much work (rows times parameters) a step stays on the calling thread: waking another costs more.
 const SINGLE_THREAD_WORK: usize = 6_000_000;
 /// Up to so many rows for each worker, workers share products.
-const SHARED_ROWS: usize = 16;
+const SHARED_ROWS: usize = 32;
 /// Weights from which on workers share products. Fewer are in the caches, and waiting for each other costs more.
 const SHARED_WEIGHTS: usize = 1_000_000;
 

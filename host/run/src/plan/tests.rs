@@ -31,6 +31,7 @@ fn cpu(memory: u64) -> PlanOptions {
             processor: Processor::Cpu,
             memory: Some(memory),
             speed: None,
+            huge_pages: false,
         },
         shape: None,
         tokens_per_trajectory: None,
@@ -59,19 +60,24 @@ fn a_plan_is_within_a_tenth_of_what_runs_on_the_cpu_took() {
         "model.init.num_hidden_layers=8",
         "model.init.head_dim=64",
     ];
+    // Without huge pages and with them.
     for (settings, measured) in [
-        (vec![], 431),
-        ([&small[..], &medium].concat(), 1_111),
-        ([&small[..], &large].concat(), 4_064),
+        (vec![], [431, 494]),
+        ([&small[..], &medium].concat(), [1_111, 1_248]),
+        ([&small[..], &large].concat(), [4_064, 4_453]),
     ] {
         let mut config = config("quickstart", &settings);
         config.workers = Some(2);
-        let plan = Plan::new(&config, &cpu(1 << 40)).unwrap();
-        let ratio = plan.memory.peak() as f64 / (f64::from(measured) * f64::from(1 << 20));
-        assert!(
-            (0.9..1.1).contains(&ratio),
-            "{settings:?}: {ratio}, {plan:?}"
-        );
+        for (huge_pages, measured) in [false, true].into_iter().zip(measured) {
+            let mut options = cpu(1 << 40);
+            options.machine.huge_pages = huge_pages;
+            let plan = Plan::new(&config, &options).unwrap();
+            let ratio = plan.memory.peak() as f64 / (f64::from(measured) * f64::from(1 << 20));
+            assert!(
+                (0.9..1.1).contains(&ratio),
+                "{settings:?}: {ratio}, {plan:?}"
+            );
+        }
     }
 }
 
