@@ -126,7 +126,7 @@ pub fn build(
     command
         .args([
             "--features",
-            "rlf-host/cuda,rlf-bench/cuda",
+            "rlf-host/cuda,rlf-host/hub,rlf-bench/cuda",
             "--config",
             ".cargo/cuda.toml",
         ])

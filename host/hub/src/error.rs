@@ -10,8 +10,8 @@ use rlf_policy::PolicyError;
 pub enum HubError {
     /// A name that no model can have.
     #[error(
-        "{name:?} at {revision:?}: no name of a model; write owner and model, such as Qwen/Qwen3-0.6B, and a branch, a tag or \
-         a commit"
+        "{name:?} at {revision:?} cannot be a model; write OWNER/MODEL, such as Qwen/Qwen3-0.6B, and the name of a branch, a \
+         tag or a commit"
     )]
     Name {
         /// The name asked for.
@@ -24,8 +24,8 @@ pub enum HubError {
     NoHome,
     /// A model that does not exist, or that may not be read.
     #[error(
-        "{endpoint} shows no model {name} at {revision}: mend the name, or set HF_TOKEN to a token that may read it if it is \
-         private or asks for consent"
+        "{name} at {revision} was not found at {endpoint}. Check the name and the revision. If the model is private or asks for \
+         consent, set HF_TOKEN to a token that may read it."
     )]
     NotFound {
         /// The name asked for.

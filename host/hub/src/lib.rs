@@ -1,7 +1,8 @@
 //! Downloads published checkpoints by name, into the folder that Python's `huggingface_hub` uses too.
 //!
 //! `hf-hub` speaks with the hub. This crate decides which files a checkpoint needs, takes all of them from one commit, and
-//! checks them. It must not know how a checkpoint is used.
+//! checks them. It must not know how a checkpoint is used. It believes the hub in one point: `hf-hub` panics if a redirection
+//! names no place.
 //!
 //! ```no_run
 //! let hub = rlf_hub::Hub::from_environment()?;
@@ -88,9 +89,12 @@ impl Hub {
             Repo::with_revision(name.to_owned(), RepoType::Model, revision.to_owned())
         };
         let info = self.api.repo(repo(revision)).info();
-        let info = info.map_err(|error| self.failure(name, revision, error))?;
+        let info = info.map_err(|error| {
+            let error = Refused::Request(Box::new(error));
+            self.failure(name, revision, &self.endpoint, error)
+        })?;
         let commit = info.sha;
-        if commit.is_empty() || !commit.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        if !is_hash(&commit) {
             return Err(HubError::Damaged(format!("the commit {commit:?}")));
         }
         let files = info.siblings.into_iter().map(|file| file.rfilename);
@@ -106,8 +110,10 @@ impl Hub {
         // The small file first: it tells whether the large ones are of use.
         for file in first.iter().chain(&others) {
             if !folder.join(file).exists() {
-                download(&repo, &folder, file)?;
+                self.download(&repo, &commit, file)
+                    .map_err(|error| self.failure(name, revision, file, error))?;
             }
+            check(&folder, file)?;
             if file == "config.json" {
                 Qwen3Config::load(&folder)?;
             }
@@ -115,8 +121,24 @@ impl Hub {
         Ok(folder)
     }
 
+    /// Downloads a file of a commit.
+    fn download(&self, repo: &ApiRepo, commit: &str, file: &str) -> Result<(), Refused> {
+        let request = |error| Refused::Request(Box::new(error));
+        let announced = self.api.metadata(&repo.url(file)).map_err(request)?;
+        // It becomes the name of a file.
+        if announced.commit_hash() != commit || !is_hash(announced.etag()) {
+            return Err(Refused::Damaged);
+        }
+        repo.download(file).map_err(request)?;
+        Ok(())
+    }
+
     /// The error of a request for a model. A hub does not tell a model that does not exist from one that may not be read.
-    fn failure(&self, name: &str, revision: &str, error: ApiError) -> HubError {
+    fn failure(&self, name: &str, revision: &str, what: &str, error: Refused) -> HubError {
+        let error = match error {
+            Refused::Damaged => return HubError::Damaged(what.to_owned()),
+            Refused::Request(error) => *error,
+        };
         if let ApiError::RequestError(request) = &error
             && let ureq::Error::StatusCode(401 | 403 | 404) = **request
         {
@@ -126,29 +148,33 @@ impl Hub {
                 endpoint: self.endpoint.clone(),
             };
         }
-        HubError::request(&self.endpoint, error)
+        HubError::request(what, error)
     }
 }
 
-/// Downloads a file, and checks that it is the one that the hub announced.
-fn download(repo: &ApiRepo, folder: &Path, file: &str) -> Result<(), HubError> {
-    let failed = |source| HubError::request(file, source);
-    repo.download(file).map_err(failed)?;
-    let damaged = || HubError::Damaged(file.to_owned());
-    // A hub that answers with another commit has its file in another folder.
-    let content = fs::canonicalize(folder.join(file)).map_err(|_| damaged())?;
+/// The reason why a file was not downloaded.
+enum Refused {
+    Request(Box<ApiError>),
+    Damaged,
+}
+
+/// Checks that a file is the one that the hub announced, also if it was there before: a check that was broken off counts for
+/// nothing.
+fn check(folder: &Path, file: &str) -> Result<(), HubError> {
+    let link = folder.join(file);
+    let failed = |source| HubError::Read {
+        path: link.clone(),
+        source,
+    };
+    let content = fs::canonicalize(&link).map_err(failed)?;
     let announced = content.file_name().and_then(|name| name.to_str());
     // Large files have the names of their SHA-256, and small ones those of git.
-    if let Some(announced) = announced.filter(|name| name.len() == 64) {
-        let io = |source| HubError::Read {
-            path: content.clone(),
-            source,
-        };
-        if sha256(&content).map_err(io)? != announced {
-            fs::remove_file(folder.join(file)).map_err(io)?;
-            fs::remove_file(&content).map_err(io)?;
-            return Err(damaged());
-        }
+    if let Some(announced) = announced.filter(|name| name.len() == 64)
+        && sha256(&content).map_err(failed)? != announced
+    {
+        fs::remove_file(&link).map_err(failed)?;
+        fs::remove_file(&content).map_err(failed)?;
+        return Err(HubError::Damaged(file.to_owned()));
     }
     Ok(())
 }
@@ -166,6 +192,11 @@ fn sha256(file: &Path) -> io::Result<String> {
         let count = bytes.len();
         reader.consume(count);
     }
+}
+
+/// True for a hash in hexadecimal digits.
+fn is_hash(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// True for the files of a checkpoint that this project and others read. Hubs have further ones, in other formats.

@@ -23,10 +23,21 @@ const TOKEN: &str = "hf_token";
 struct State {
     files: BTreeMap<String, Vec<u8>>,
     asked: Vec<String>,
+    trouble: Trouble,
+}
+
+#[derive(Default, PartialEq)]
+enum Trouble {
+    #[default]
+    None,
     /// The next answer with weights breaks off in the middle.
-    breaks_off: bool,
+    BreaksOff,
     /// Weights are not those whose hash is announced.
-    lies: bool,
+    Lies,
+    /// Files, unlike the list of them, are shown to nobody.
+    Gated,
+    /// The hash that is announced for small files leads out of the cache.
+    LeadsOut,
 }
 
 struct LocalHub {
@@ -138,6 +149,9 @@ fn answer(state: &Mutex<State>, root: &str, mut stream: TcpStream) -> io::Result
         return reply("404 Not Found", "", b"", 0);
     };
     let hash = hash_of(&content);
+    if state.trouble == Trouble::Gated {
+        return reply("403 Forbidden", "", b"", 0);
+    }
     if file == WEIGHTS && from_store.is_none() {
         let headers = format!(
             "Location: {root}/store/{file}\r\nX-Linked-Etag: \"{hash}\"\r\nX-Repo-Commit: {COMMIT}\r\n"
@@ -149,10 +163,12 @@ fn answer(state: &Mutex<State>, root: &str, mut stream: TcpStream) -> io::Result
     let first: usize = first.parse().unwrap_or(0);
     let last = last.parse().unwrap_or(content.len() - 1);
     let mut part = content[first..=last].to_vec();
-    if state.lies && file == WEIGHTS {
+    if state.trouble == Trouble::Lies && file == WEIGHTS {
         part.fill(7);
     }
-    let sent = if part.len() > 1 && file == WEIGHTS && std::mem::take(&mut state.breaks_off) {
+    let breaks_off = state.trouble == Trouble::BreaksOff && part.len() > 1 && file == WEIGHTS;
+    let sent = if breaks_off {
+        state.trouble = Trouble::None;
         part.len() / 2
     } else {
         part.len()
@@ -160,7 +176,11 @@ fn answer(state: &Mutex<State>, root: &str, mut stream: TcpStream) -> io::Result
     // git's hash of a small file has 40 digits.
     let headers = format!(
         "ETag: \"{}\"\r\nX-Repo-Commit: {COMMIT}\r\nContent-Range: bytes {first}-{last}/{}\r\n",
-        &hash[..40],
+        if state.trouble == Trouble::LeadsOut {
+            "../../out"
+        } else {
+            &hash[..40]
+        },
         content.len()
     );
     reply("206 Partial Content", &headers, &part, sent)
@@ -183,9 +203,9 @@ fn a_checkpoint_is_downloaded_once_and_loads() {
 #[test]
 fn a_download_that_breaks_off_goes_on() {
     let hub = LocalHub::new();
-    hub.state().breaks_off = true;
+    hub.state().trouble = Trouble::BreaksOff;
     let folder = hub.client().checkpoint(NAME, "main").unwrap();
-    assert!(!hub.state().breaks_off);
+    assert!(hub.state().trouble == Trouble::None);
     let content = fs::read(folder.join(WEIGHTS)).unwrap();
     assert!(content == hub.state().files[WEIGHTS]);
 }
@@ -193,13 +213,27 @@ fn a_download_that_breaks_off_goes_on() {
 #[test]
 fn weights_that_are_not_the_announced_ones_are_removed() {
     let hub = LocalHub::new();
-    hub.state().lies = true;
+    hub.state().trouble = Trouble::Lies;
     let error = hub.client().checkpoint(NAME, "main").unwrap_err();
     assert!(matches!(error, HubError::Damaged(_)), "{error}");
     assert!(error.to_string().contains(WEIGHTS), "{error}");
-    hub.state().lies = false;
+    hub.state().trouble = Trouble::None;
     let folder = hub.client().checkpoint(NAME, "main").unwrap();
     Model::load(&folder, &candle_core::Device::Cpu).unwrap();
+    // A check that was broken off is made again.
+    fs::write(folder.join(WEIGHTS), b"other").unwrap();
+    let error = hub.client().checkpoint(NAME, "main").unwrap_err();
+    assert!(matches!(error, HubError::Damaged(_)), "{error}");
+    assert_eq!(hub.client().checkpoint(NAME, "main").unwrap(), folder);
+}
+
+#[test]
+fn a_hash_that_leads_out_of_the_cache_is_refused() {
+    let hub = LocalHub::new();
+    hub.state().trouble = Trouble::LeadsOut;
+    let error = hub.client().checkpoint(NAME, "main").unwrap_err();
+    assert!(matches!(error, HubError::Damaged(_)), "{error}");
+    assert!(!hub.folder.path().join("out").exists());
 }
 
 #[test]
@@ -223,7 +257,9 @@ fn a_model_that_is_not_shown_is_named_with_what_to_do() {
         hub.client().checkpoint(NAME, "v2"),
         hub.client_with(None).checkpoint(NAME, "main"),
     ];
-    for error in errors {
+    hub.state().trouble = Trouble::Gated;
+    let gated = hub.client().checkpoint(NAME, "main");
+    for error in errors.into_iter().chain([gated]) {
         let error = error.unwrap_err();
         assert!(matches!(error, HubError::NotFound { .. }), "{error}");
         assert!(error.to_string().contains("HF_TOKEN"), "{error}");

@@ -80,12 +80,12 @@ impl Demonstration {
     fn check_given(&self) -> Result<(), RowError> {
         let is_turn = |at: &usize| {
             let message = self.messages.get(*at);
-            *at >= self.given && message.is_some_and(|message| message.role == Role::Assistant)
+            *at > self.given && message.is_some_and(|message| message.role == Role::Assistant)
         };
         if let Some(at) = self.left_out.iter().find(|at| !is_turn(at)) {
             return Err(RowError::field(
                 "left_out",
-                format!("message {at} is none of the model's turns after the prompt"),
+                format!("message {at} is none of the model's turns after `given`"),
             ));
         }
         match self.messages.get(self.given) {

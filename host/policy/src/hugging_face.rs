@@ -50,7 +50,7 @@ impl Model {
         if folder.join(ADAPTER_CONFIG).exists() && !folder.join("config.json").exists() {
             return Err(PolicyError::checkpoint(
                 folder,
-                "holds LoRA adapters and no whole model; `rlf-host merge` writes one, and `model.lora.adapter` trains \
+                "holds LoRA adapters and no whole model; `rlf-host export` writes one, and `model.lora.adapter` trains \
                  the adapters further",
             ));
         }
@@ -130,7 +130,7 @@ impl Model {
         }
         write(
             &folder.join("config.json"),
-            self.config().to_json().as_bytes(),
+            self.config().to_json(options.dtype).as_bytes(),
         )?;
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
         let count = shards.len();

@@ -73,17 +73,13 @@ pub enum WeightsError {
         /// The weight of the term.
         weight: f64,
     },
-    /// No number is in the range of a term.
-    #[error(
-        "the range of `{term}` is [{low}, {high}]; write the smallest value first, and numbers"
-    )]
+    /// A range that is not two numbers, the smaller one first.
+    #[error("the range of `{term}` is {range:?}; write two numbers, the smaller one first")]
     Range {
         /// The term.
         term: String,
-        /// The smallest value.
-        low: f64,
-        /// The largest value.
-        high: f64,
+        /// The range as it is written.
+        range: Vec<f64>,
     },
     /// The weight is infinite or not a number.
     #[error("`weight` is {0}; it must be a finite number")]

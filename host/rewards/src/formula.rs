@@ -9,7 +9,7 @@ use rlf_dialogue::trajectory::Event;
 use crate::error::RewardsError;
 use crate::expression::Condition;
 use crate::reward::{PluginAnswer, PluginScore};
-use crate::rewards_config::{RewardsConfig, Weights};
+use crate::rewards_config::{RewardsConfig, TermRange, Weights};
 
 /// One checked entry.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ struct Part {
     /// Index into `plugins`.
     plugin: usize,
     weights: Weights,
-    ranges: BTreeMap<String, [f64; 2]>,
+    ranges: Vec<TermRange>,
     gate: Option<Condition>,
 }
 
@@ -48,20 +48,20 @@ impl Formula {
                     names.push(entry.plugin.clone());
                     names.len() - 1
                 });
-            let weights = entry
-                .checked_weights()
-                .map_err(|source| RewardsError::BadWeights {
-                    entry: index + 1,
-                    plugin: entry.plugin.clone(),
-                    source,
-                })?;
+            let bad = |source| RewardsError::BadWeights {
+                entry: index + 1,
+                plugin: entry.plugin.clone(),
+                source,
+            };
+            let weights = entry.checked_weights().map_err(bad)?;
+            let ranges = entry.checked_ranges().map_err(bad)?;
             for (term, weight) in &entry.turns {
                 *turns.entry(format!("{}.{term}", entry.plugin)).or_default() += weight;
             }
             parts.push(Part {
                 plugin,
                 weights,
-                ranges: entry.ranges.clone(),
+                ranges,
                 gate: entry.gate.clone(),
             });
         }
@@ -139,13 +139,15 @@ impl Formula {
         for part in &self.parts {
             let name = &self.names[part.plugin];
             let score = scores[part.plugin];
-            for (term, [low, high]) in &part.ranges {
+            for (term, range) in &part.ranges {
                 let value =
                     (score.term(term)).ok_or_else(|| unknown_term(name, Some(term), score))?;
-                if !(*low..=*high).contains(&value) {
+                if !range.contains(&value) {
                     return Err(Excluded {
                         reason: format!(
-                            "reward `{name}` returned {term} = {value}, and its range is {low} to {high}"
+                            "reward `{name}` returned {term} = {value}, and its range is {} to {}",
+                            range.start(),
+                            range.end()
                         ),
                         cause: ExclusionCause::Reward,
                     });

@@ -20,8 +20,8 @@
 //! # Ok::<(), rlf_config::ConfigError>(())
 //! ```
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -66,14 +66,17 @@ pub struct RewardEntry {
     /// trajectories shows the terms that there are. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub turns: BTreeMap<String, f64>,
-    /// The smallest and the largest value of terms, by name. A trajectory with another value is excluded, and its reason says
+    /// The smallest and the largest value of terms, `[low, high]`, by name. A trajectory with another value is excluded, and its reason says
     /// so. A wrong plugin is found before it spoils a batch. Default: any number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub ranges: BTreeMap<String, [f64; 2]>,
+    pub ranges: BTreeMap<String, Vec<f64>>,
     /// A condition. If it is false for a trajectory, this entry adds 0. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Condition>,
 }
+
+/// A checked range of a term: its name, and its smallest and largest value.
+pub(crate) type TermRange = (String, RangeInclusive<f64>);
 
 /// The checked weights of one entry.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,6 +88,19 @@ pub(crate) enum Weights {
 }
 
 impl RewardEntry {
+    /// Checks the ranges of this entry.
+    pub(crate) fn checked_ranges(&self) -> Result<Vec<TermRange>, WeightsError> {
+        let checked = |(term, range): (&String, &Vec<f64>)| match range[..] {
+            // False if one of them is no number.
+            [low, high] if low <= high => Ok((term.clone(), low..=high)),
+            _ => Err(WeightsError::Range {
+                term: term.clone(),
+                range: range.clone(),
+            }),
+        };
+        self.ranges.iter().map(checked).collect()
+    }
+
     /// Checks the weights of this entry.
     pub(crate) fn checked_weights(&self) -> Result<Weights, WeightsError> {
         if !self.weights.is_empty() && (self.weight.is_some() || self.term.is_some()) {
@@ -109,15 +125,6 @@ impl RewardEntry {
         }
         if !weight.is_finite() {
             return Err(WeightsError::Weight(weight));
-        }
-        // A bound that is not a number is none.
-        let empty = |range: &[f64; 2]| range[0].partial_cmp(&range[1]).is_none_or(Ordering::is_gt);
-        if let Some((term, [low, high])) = self.ranges.iter().find(|(_, range)| empty(range)) {
-            return Err(WeightsError::Range {
-                term: term.clone(),
-                low: *low,
-                high: *high,
-            });
         }
         Ok(if named.is_empty() {
             Weights::First(weight)
@@ -165,12 +172,10 @@ mod tests {
             refusal("plugin = \"a\"\nturns = { step = inf }"),
             "the weight of `step` is inf; it must be a finite number"
         );
-        for range in ["[1.0, 0.0]", "[nan, 1.0]"] {
-            let text = format!("plugin = \"a\"\nranges = {{ em = {range} }}");
-            assert!(
-                refusal(&text).starts_with("the range of `em` is "),
-                "{text}"
-            );
+        for range in ["[1.0, 0.0]", "[nan, 1.0]", "[0.0]", "[0.0, 1.0, 2.0]"] {
+            let entry = entry(&format!("plugin = \"a\"\nranges = {{ em = {range} }}"));
+            let refusal = entry.checked_ranges().unwrap_err().to_string();
+            assert!(refusal.starts_with("the range of `em` is ["), "{refusal}");
         }
         assert_eq!(
             refusal("plugin = \"a\"\nweights = { em = nan }"),

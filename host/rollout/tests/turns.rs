@@ -79,14 +79,15 @@ impl ToolServer for WaitingTool {
     }
 }
 
-/// Says what the test decides. The policy draws the last turn of each sample, after the same tokens as if it had said the
-/// others.
+/// Says what the test decides. The policy draws each turn, too, or only the last one, after the same tokens as if it had said
+/// the others.
 struct Script {
     dialogue: Arc<Dialogue>,
     policy: PolicyGenerator,
     /// The turns of each sample.
     says: Vec<Vec<&'static str>>,
     sequences: Mutex<BTreeMap<SequenceId, Begun>>,
+    draws_each: bool,
     /// The last turn of each sample that ended, as the policy drew it.
     drawn: Mutex<Vec<Vec<u32>>>,
     /// Gets a permit when the second sample ends.
@@ -106,18 +107,21 @@ impl Generator for Script {
         let sample = request.key.sample as usize;
         let says = &self.says[sample];
         let tokenizer = self.dialogue.tokenizer();
-        let (ids, last) = {
+        let (ids, append) = {
             let mut sequences = self.sequences.lock().expect("nothing panics inside");
             let begun = sequences.entry(request.sequence).or_default();
             let mut ids = tokenizer.encode_trusted(says[begun.turns]);
             ids.push(self.dialogue.end_of_turn());
             begun.turns += 1;
             begun.read.extend(&request.append);
-            let last = (begun.turns == says.len()).then(|| std::mem::take(&mut begun.read));
-            begun.read.extend(&ids);
-            (ids, last)
+            let is_last = begun.turns == says.len();
+            let append = (is_last || self.draws_each).then(|| std::mem::take(&mut begun.read));
+            if !self.draws_each {
+                begun.read.extend(&ids);
+            }
+            (ids, append.map(|append| (append, is_last)))
         };
-        if let Some(append) = last {
+        if let Some((append, is_last)) = append {
             let drawn = self.policy.generate(GenerateRequest {
                 append,
                 max_new_tokens: 8,
@@ -125,8 +129,10 @@ impl Generator for Script {
             });
             let drawn = drawn.await?.ids;
             let mut all = self.drawn.lock().expect("nothing panics inside");
-            all.push(drawn);
-            if sample == 1 {
+            if is_last {
+                all.push(drawn);
+            }
+            if is_last && sample == 1 {
                 self.others_ended.add_permits(1);
             }
         }
@@ -140,7 +146,7 @@ impl Generator for Script {
 }
 
 /// Plays one sample for each list of turns, all of one task, and returns their trajectories and last turns.
-async fn play(says: Vec<Vec<&'static str>>) -> (Vec<Trajectory>, Vec<Vec<u32>>) {
+async fn play(says: Vec<Vec<&'static str>>, draws_each: bool) -> (Vec<Trajectory>, Vec<Vec<u32>>) {
     let samples = says.len() as u64;
     let corpus = [AT_ONCE, FOR_OTHERS, ANSWER, "waited 0123456789"].map(String::from);
     let corpus = corpus.into_iter().cycle().take(40);
@@ -193,6 +199,7 @@ async fn play(says: Vec<Vec<&'static str>>) -> (Vec<Trajectory>, Vec<Vec<u32>>) 
         policy,
         says,
         sequences: Mutex::default(),
+        draws_each,
         drawn: Mutex::default(),
         others_ended,
     });
@@ -227,13 +234,13 @@ async fn play(says: Vec<Vec<&'static str>>) -> (Vec<Trajectory>, Vec<Vec<u32>>) 
 }
 
 /// With a barrier for each turn, the second sample would never get to its second turn.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_trajectory_waits_for_its_own_tools_alone() {
     let says = vec![
         vec![FOR_OTHERS, ANSWER],
         vec![AT_ONCE, AT_ONCE, AT_ONCE, ANSWER],
     ];
-    let played = tokio::time::timeout(Duration::from_mins(1), play(says));
+    let played = tokio::time::timeout(Duration::from_mins(1), play(says, true));
     let (trajectories, _) = played.await.expect("nobody waits for a barrier");
     for trajectory in trajectories {
         assert_eq!(trajectory.finish, Finish::Answered);
@@ -241,9 +248,9 @@ async fn a_trajectory_waits_for_its_own_tools_alone() {
 }
 
 /// All samples have read the same tokens, so greedy decoding would give all the same turn.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_turn_after_a_call_is_drawn_and_not_the_likeliest() {
-    let (_, drawn) = play(vec![vec![AT_ONCE, ANSWER]; 16]).await;
+    let (_, drawn) = play(vec![vec![AT_ONCE, ANSWER]; 16], false).await;
     assert_eq!(drawn.len(), 16);
     let different: BTreeSet<_> = drawn.into_iter().collect();
     assert_eq!(different.len(), 16, "{different:?}");

@@ -442,6 +442,9 @@ pub enum SavedRunError {
     /// The folder for a model has files in it.
     #[error("{} is not empty; name a new folder", .0.display())]
     NotEmpty(PathBuf),
+    /// The folder is a part of the run.
+    #[error("{} is inside the run, which would then not be whole; choose another folder", .0.display())]
+    InsideRun(PathBuf),
     /// The checkpoint names no sampling parameters.
     #[error("{} has no generation_config.json", .0.display())]
     NoGenerationConfig(PathBuf),

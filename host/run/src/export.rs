@@ -22,6 +22,14 @@ pub fn export(run: &Path, output: &Path, options: &SaveOptions) -> Result<PathBu
     if fs::read_dir(output).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(SavedRunError::NotEmpty(output.to_owned()).into());
     }
+    let inside = |folder: &Path| {
+        fs::canonicalize(folder)
+            .is_ok_and(|folder| fs::canonicalize(&run).is_ok_and(|run| folder.starts_with(run)))
+    };
+    // The output may not exist yet, nor its parents.
+    if output.ancestors().any(inside) {
+        return Err(SavedRunError::InsideRun(output.to_owned()).into());
+    }
     let policy = checkpoint_model::open(&config, &run, &checkpoint.path, &Device::Cpu)?;
     let policy = if config.model.lora.is_some() {
         policy.merged()?

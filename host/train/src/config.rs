@@ -30,8 +30,8 @@ pub struct SftConfig {
     /// Tokens held in memory at once. It changes speed, memory and the last bits of results. Default
     /// 8192.
     pub micro_batch_tokens: usize,
-    /// Loss weight of the tokens that the policy only reads: instructions, tools, questions and observations. Tokens that
-    /// it writes have weight 1. Default 0: the policy learns what to say, and nothing else. With a small weight such as 0.1,
+    /// Loss weight of the tokens that the policy only reads: instructions, tools, questions and observations, and not turns of
+    /// a demonstration that are left out. Tokens that it writes have weight 1. Default 0: the policy learns what to say, and nothing else. With a small weight such as 0.1,
     /// a policy that is trained from scratch learns sooner to copy names that it never saw.
     pub prompt_loss_weight: f64,
     /// Recomputes each layer in the backward pass: less memory, a third more time. Default false.

@@ -234,6 +234,9 @@ impl ClippedPolicy {
                 (1, low)
             } else if advantage < 0.0 && ratio > dual {
                 (1, dual)
+            } else if advantage == 0.0 && ratio > largest {
+                // Times 0, an infinite ratio would be no number.
+                (1, largest)
             } else {
                 (0, 1.0)
             };

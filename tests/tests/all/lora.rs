@@ -118,6 +118,16 @@ fn a_model_is_exported_in_half_the_bytes_and_trains_on() {
         |folder: &Path| fs::read(folder.join("model.safetensors")).expect("weights can be read");
     let saved = run.path().join("checkpoints/rl-000001");
     assert!(weights(&f32) == weights(&saved));
+    let config = fs::read_to_string(bf16.join("config.json")).expect("it can be read");
+    assert!(config.contains("\"torch_dtype\": \"bfloat16\""), "{config}");
+    let inside = run.path().join("assets/model");
+    let inside = [
+        "export",
+        run.as_str(),
+        "--output",
+        inside.to_str().expect("a plain path"),
+    ];
+    (experiment.host().run(inside)).refused_with(&["is inside the run", "choose another folder"]);
     let (whole, half) = (weights(&f32).len(), weights(&bf16).len());
     assert!((2 * half).abs_diff(whole) < whole / 10, "{half} of {whole}");
     let further = Experiment::tiny()

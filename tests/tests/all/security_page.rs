@@ -160,7 +160,7 @@ fn check_named(
             assert!(code_file(file).is_file(), "no file {file}: {row:?}");
             if !item.is_empty() {
                 let text = read(&code_file(file));
-                let kinds = ["struct", "enum", "type", "const", "fn"];
+                let kinds = ["struct", "enum", "trait", "type", "const", "fn"];
                 let is_there = |kind| text.contains(&format!("{kind} {item}"));
                 assert!(kinds.into_iter().any(is_there), "{file} has no {item}");
             }

@@ -1,6 +1,6 @@
 //! What the GPU's assembler, ptxas, says about the kernels: how many registers a thread has, and what did not fit them.
 
-use std::{fmt::Write as _, path::Path};
+use std::{env, fmt::Write as _, path::Path};
 
 use anyhow::{Result, ensure};
 
@@ -28,10 +28,13 @@ pub(super) fn report(
     capability: &str,
     folder: &Path,
 ) -> Result<String> {
+    // As in the build script of the kernels.
+    let compiler = env::var("NVCC_CCBIN").unwrap_or_else(|_| "g++".to_owned());
     let mut command = project.command(home.join("bin/nvcc"));
     command
         .args(["-cubin", "-O3", "-std=c++17", "-Xptxas=-v"])
         .arg(format!("-arch=sm_{capability}"))
+        .arg(format!("--compiler-bindir={compiler}"))
         .arg("-o")
         .arg(folder.join("kernels.cubin"))
         .arg(SOURCE);

@@ -1,5 +1,6 @@
 //! OpenAI's messages. The assistant's messages are imitated, except those with a `weight` of 0.
 
+use rlf_dialogue::Role;
 use serde_json::Value;
 
 use crate::conversation::Conversation;
@@ -13,16 +14,22 @@ pub(crate) fn demonstration(row: &Row, context: &RowContext) -> Result<Demonstra
     let offered = tools::definitions(row.get("tools"), "tools")?;
     let messages = list(row, "messages")?;
     let conversation = Conversation::from_openai("messages", messages)?;
-    let is_left_out = |message: &Value| {
-        let weight = message.get("weight").and_then(Value::as_f64);
-        message.get("role").and_then(Value::as_str) == Some("assistant") && weight == Some(0.0)
-    };
-    let places = messages.iter().enumerate();
-    let places = places.filter(|(_, message)| is_left_out(message));
-    let places: Vec<String> = places.map(|(at, _)| format!("messages[{at}]")).collect();
-    let all = conversation.places.iter().enumerate();
+    let mut places = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        let place = format!("messages[{at}]");
+        match message.get("weight").map(Value::as_f64) {
+            None | Some(Some(1.0)) => {}
+            Some(Some(0.0)) => places.push(place),
+            Some(_) => {
+                let problem = "is neither 0 (read only) nor 1 (imitated)";
+                return Err(RowError::field(format!("{place}.weight"), problem));
+            }
+        }
+    }
+    let all = conversation.places.iter().zip(&conversation.messages);
     let left_out: Vec<usize> = all
-        .filter(|(_, place)| places.contains(place))
+        .enumerate()
+        .filter(|(_, (place, message))| message.role == Role::Assistant && places.contains(place))
         .map(|(at, _)| at)
         .collect();
     // What comes before the first turn to imitate is the prompt.

@@ -57,10 +57,14 @@ fn turns_without_weight_are_read_only_wherever_they_are() {
     }
     assert!(complaint(&row, &Options::default()).contains("none of the model's turns is left"));
     let mut row = serde_json::to_value(&whole).unwrap();
-    row["left_out"] = json!([1]);
-    assert!(
-        complaint(&row, &Options::default()).contains("message 1 is none of the model's turns")
-    );
+    for at in [1, whole.given] {
+        row["left_out"] = json!([at]);
+        let why = complaint(&row, &Options::default());
+        assert!(
+            why.contains("is none of the model's turns after `given`"),
+            "{why}"
+        );
+    }
 }
 
 #[test]

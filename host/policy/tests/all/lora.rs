@@ -223,7 +223,7 @@ fn training_goes_on_from_saved_adapters_as_if_it_had_never_stopped() {
     let whole = Model::load(folder.path(), &Device::Cpu)
         .unwrap_err()
         .to_string();
-    assert!(whole.contains("rlf-host merge"), "{whole}");
+    assert!(whole.contains("rlf-host export"), "{whole}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ const CUDA_LIBRARIES: u64 = 1 << 30;
 const ALLOCATOR: &str = "memory that the allocator keeps";
 
 /// The share by which huge pages make a run on the CPU larger: one in this many bytes. Measured with 0.35, 3.7 and 30 M
-/// parameters (`rlf-bench memory`): 12 to 15 %.
+/// parameters (`rlf-bench memory`): 10 to 15 %.
 const HUGE_PAGES: u64 = 8;
 
 /// One kind of memory.

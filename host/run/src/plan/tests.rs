@@ -62,9 +62,9 @@ fn a_plan_is_within_a_tenth_of_what_runs_on_the_cpu_took() {
     ];
     // Without huge pages and with them.
     for (settings, measured) in [
-        (vec![], [431, 494]),
+        (vec![], [431, 498]),
         ([&small[..], &medium].concat(), [1_111, 1_248]),
-        ([&small[..], &large].concat(), [4_064, 4_453]),
+        ([&small[..], &large].concat(), [4_064, 4_467]),
     ] {
         let mut config = config("quickstart", &settings);
         config.workers = Some(2);

@@ -63,11 +63,18 @@ fn no_log_ratio_makes_a_loss_or_a_gradient_infinite() {
         kl_coefficient: 0.05,
         ..CLIP
     };
-    for ratio in [Ratio::Token, Ratio::Sequence] {
+    for (ratio, advantage) in [
+        (Ratio::Token, 1.0),
+        (Ratio::Token, 0.0),
+        (Ratio::Sequence, 1.0),
+        (Ratio::Sequence, 0.0),
+    ] {
         let targets = TokenTargets {
             old_log_probs: vec![-201.0, -1.0, -201.0, -1.0],
             reference_log_probs: vec![-1.0, -201.0, -1.0, -201.0],
             sequences: vec![0, 1, 2, 3],
+            // Tokens that only the KL term trains are among them.
+            advantages: vec![advantage, 1.0, -1.0, advantage],
             ..targets()
         };
         let policy = ClippedPolicy { ratio, ..policy };
