@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{PolicyError, Result};
-use crate::tensor_file::StoredDtype;
 
 /// A Qwen3 model's shape. Field names are those of `config.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -184,12 +183,9 @@ impl Qwen3Config {
             + self.hidden_size
     }
 
-    /// The text of a `config.json` that transformers reads as this model, with weights of this type.
-    pub(crate) fn to_json(&self, dtype: StoredDtype) -> String {
-        let dtype = match dtype {
-            StoredDtype::F32 => "float32",
-            StoredDtype::Bf16 => "bfloat16",
-        };
+    /// The text of a `config.json` that transformers reads as this model. `dtype` is PyTorch's name for the type of its
+    /// weights.
+    pub(crate) fn to_json(&self, dtype: &str) -> String {
         let mut json = serde_json::json!({
             "architectures": ["Qwen3ForCausalLM"],
             "model_type": "qwen3",
@@ -282,7 +278,7 @@ mod tests {
         // 0.6B, as its model card says: 596,049,920 numbers.
         assert_eq!(config.parameter_count(), 596_049_920);
         assert_eq!(
-            Qwen3Config::parse(&config.to_json(StoredDtype::F32), "again").unwrap(),
+            Qwen3Config::parse(&config.to_json("float32"), "again").unwrap(),
             config
         );
     }

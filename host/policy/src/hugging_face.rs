@@ -130,7 +130,7 @@ impl Model {
         }
         write(
             &folder.join("config.json"),
-            self.config().to_json(options.dtype).as_bytes(),
+            self.config().to_json(options.dtype.in_torch()).as_bytes(),
         )?;
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
         let count = shards.len();

@@ -200,6 +200,14 @@ pub enum StoredDtype {
 }
 
 impl StoredDtype {
+    /// PyTorch's name of the type.
+    pub(crate) fn in_torch(self) -> &'static str {
+        match self {
+            Self::F32 => "float32",
+            Self::Bf16 => "bfloat16",
+        }
+    }
+
     /// The type in a header, and its bytes.
     fn in_header(self) -> (Dtype, usize) {
         match self {

@@ -17,7 +17,7 @@ pub(crate) const LARGEST_LOG_RATIO: f32 = 20.0;
 /// k1 = x        k2 = x^2 / 2        k3 = exp(-x) - 1 + x
 /// ```
 ///
-/// k3 counts `x` as at most [`LARGEST_LOG_RATIO`] away from 0. Beyond it, its exponential would be larger than all other
+/// k3 counts `x` as at most 20 away from 0. Beyond it, its exponential would be larger than all other
 /// terms together, and infinite at last.
 ///
 /// The mean of k1 is the KL. So is that of k3, with less variance, and k3 is never negative. The mean of k2 is nearly the KL
