@@ -374,6 +374,9 @@ pub(crate) struct Export {
     /// Type of the weights: f32, or bf16, which is rounded and half as large
     #[arg(long, value_enum, default_value_t = ExportedType::F32)]
     pub(crate) dtype: ExportedType,
+    /// Write an embedding that is the vocabulary head too a second time, as the head: for vLLM as an external engine
+    #[arg(long)]
+    pub(crate) untied: bool,
 }
 
 #[cfg(feature = "hub")]

@@ -13,7 +13,7 @@ use crate::error::{PolicyError, Result};
 use crate::lora::ADAPTER_CONFIG;
 use crate::model::Model;
 use crate::tensor_file::{SavedTensor, StoredDtype, TensorFile, write_tensors};
-use crate::weights::{Parameter, Stored, parameters, variable};
+use crate::weights::{HEAD, Parameter, Stored, head_index, parameters, variable};
 
 const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
@@ -29,6 +29,9 @@ pub struct SaveOptions {
     /// Maximum size of a file of weights, in bytes. Larger weights are cut into shards. Default 5 GB, as in
     /// transformers.
     pub max_shard_bytes: u64,
+    /// True if an embedding that is the vocabulary head too is written a second time as the head, and config.json says that
+    /// the two are apart. For programs that update weights one by one and would forget the head. Default false.
+    pub untied: bool,
 }
 
 impl Default for SaveOptions {
@@ -36,6 +39,7 @@ impl Default for SaveOptions {
         Self {
             dtype: StoredDtype::F32,
             max_shard_bytes: MAX_SHARD_BYTES,
+            untied: false,
         }
     }
 }
@@ -107,19 +111,29 @@ impl Model {
         }
         let mut shards: Vec<Vec<SavedTensor<'_>>> = vec![Vec::new()];
         let (mut in_shard, mut total) = (0, 0u64);
-        for (parameter, variable) in self.layout().iter().zip(self.variables()) {
-            for stored in &parameter.stored {
-                let tensor = SavedTensor::of(parameter, stored, variable);
-                let bytes = tensor.bytes(options.dtype) as u64;
-                if in_shard > 0 && in_shard + bytes > options.max_shard_bytes {
-                    shards.push(Vec::new());
-                    in_shard = 0;
-                }
-                in_shard += bytes;
-                total += bytes;
-                if let Some(shard) = shards.last_mut() {
-                    shard.push(tensor);
-                }
+        let untied = options.untied && self.config().tie_word_embeddings;
+        let embedding = &self.layout()[head_index(self.config())];
+        let head = Stored {
+            name: HEAD.to_owned(),
+            ..embedding.stored[0].clone()
+        };
+        let second = untied.then_some((embedding, &head, &self.variables()[0]));
+        let all = self.layout().iter().zip(self.variables());
+        let all = all.flat_map(|(parameter, variable)| {
+            let stored = parameter.stored.iter();
+            stored.map(move |stored| (parameter, stored, variable))
+        });
+        for (parameter, stored, variable) in all.chain(second) {
+            let tensor = SavedTensor::of(parameter, stored, variable);
+            let bytes = tensor.bytes(options.dtype) as u64;
+            if in_shard > 0 && in_shard + bytes > options.max_shard_bytes {
+                shards.push(Vec::new());
+                in_shard = 0;
+            }
+            in_shard += bytes;
+            total += bytes;
+            if let Some(shard) = shards.last_mut() {
+                shard.push(tensor);
             }
         }
         if shards.len() > 1 && folder.join(SINGLE).exists() {
@@ -128,9 +142,11 @@ impl Model {
                 "already holds a checkpoint in one file; save into a new folder",
             ));
         }
+        let mut config = self.config().clone();
+        config.tie_word_embeddings &= !untied;
         write(
             &folder.join("config.json"),
-            self.config().to_json(options.dtype.in_torch()).as_bytes(),
+            config.to_json(options.dtype.in_torch()).as_bytes(),
         )?;
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
         let count = shards.len();
@@ -222,7 +238,7 @@ fn places<'a>(
         for (name, shape) in file.shapes() {
             let Some(stored) = expected.get(name) else {
                 // Some programs write the tied embedding a second time, or tables that can be computed.
-                if (config.tie_word_embeddings && name == "lm_head.weight")
+                if (config.tie_word_embeddings && name == HEAD)
                     || name.ends_with("rotary_emb.inv_freq")
                 {
                     continue;

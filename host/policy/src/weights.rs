@@ -218,7 +218,7 @@ pub(crate) fn parameters(config: &Qwen3Config) -> Vec<Parameter> {
     all.push(Parameter::norm("model.norm.weight".to_owned(), hidden));
     if !config.tie_word_embeddings {
         all.push(single(
-            "lm_head.weight".to_owned(),
+            HEAD.to_owned(),
             hidden,
             config.vocab_size,
             deviation,
@@ -321,6 +321,9 @@ impl Weights {
         }
     }
 }
+
+/// The name of the vocabulary head on disk.
+pub(crate) const HEAD: &str = "lm_head.weight";
 
 /// The index of the vocabulary head's parameter.
 pub(crate) fn head_index(config: &Qwen3Config) -> usize {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rlf_endpoint::EndpointConfigError;
-use rlf_policy::Model;
+use rlf_policy::{Model, SaveOptions};
 use rlf_rollout::external_engine::{
-    BoxError, ExternalEngine, ExternalGenerator, SavedWeights, SequenceLimits,
+    BoxError, EngineKind, ExternalEngine, ExternalGenerator, SavedWeights, SequenceLimits,
 };
 
 use crate::config::RunConfig;
@@ -23,6 +23,8 @@ pub(crate) struct RunEngine {
     engine: Arc<ExternalEngine>,
     /// The folder of the weights. Its path is absolute, because the engine was started elsewhere.
     folder: PathBuf,
+    /// True for vLLM. If it serves a model whose head is the embedding, the head keeps its old weights in an update.
+    untied: bool,
 }
 
 impl RunEngine {
@@ -43,6 +45,7 @@ impl RunEngine {
         Ok(Some(Self {
             engine: Arc::new(engine),
             folder,
+            untied: settings.kind == EngineKind::Vllm,
         }))
     }
 
@@ -60,22 +63,32 @@ impl RunEngine {
             vocabulary: model.vocabulary(),
         };
         let (model, folder) = (model.share(), self.folder.clone());
-        let save = move || save(&model, &assets, &folder);
+        let options = SaveOptions {
+            untied: self.untied,
+            ..SaveOptions::default()
+        };
+        let save = move || save(&model, &options, &assets, &folder);
         ExternalGenerator::new(self.engine.clone(), limits, Arc::new(save))
     }
 }
 
 /// Saves the model, or its adapters alone, into `folder`, in place of what is there.
-fn save(model: &Model, assets: &[Asset], folder: &Path) -> Result<SavedWeights, BoxError> {
+fn save(
+    model: &Model,
+    options: &SaveOptions,
+    assets: &[Asset],
+    folder: &Path,
+) -> Result<SavedWeights, BoxError> {
     // New files, because the engine may still read the old ones.
     if folder.exists() {
         fs::remove_dir_all(folder)
             .map_err(|error| format!("cannot remove {}: {error}", folder.display()))?;
     }
-    model.save(folder)?;
     if model.lora().is_some() {
+        model.save(folder)?;
         return Ok(SavedWeights::Adapter(folder.to_owned()));
     }
+    model.save_with(folder, options)?;
     for (name, content) in assets {
         let file = folder.join(name);
         fs::write(&file, content)

@@ -130,6 +130,13 @@ fn a_model_is_exported_in_half_the_bytes_and_trains_on() {
     (experiment.host().run(inside)).refused_with(&["is inside the run", "choose another folder"]);
     let (whole, half) = (weights(&f32).len(), weights(&bf16).len());
     assert!((2 * half).abs_diff(whole) < whole / 10, "{half} of {whole}");
+    let untied = experiment.path("untied");
+    let output = untied.to_str().expect("a plain path");
+    let export = ["export", run.as_str(), "--output", output, "--untied"];
+    experiment.host().run(export).succeeded();
+    let file = fs::read(untied.join("model.safetensors")).expect("it can be read");
+    let name = b"lm_head.weight";
+    assert!(file.windows(name.len()).any(|window| window == name));
     let further = Experiment::tiny()
         .without("model")
         .with("model.checkpoint", bf16.to_str().expect("is plain"))

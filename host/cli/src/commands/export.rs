@@ -12,6 +12,7 @@ pub(crate) fn run(options: &Export) -> anyhow::Result<ExitCode> {
             ExportedType::F32 => StoredDtype::F32,
             ExportedType::Bf16 => StoredDtype::Bf16,
         },
+        untied: options.untied,
         ..SaveOptions::default()
     };
     let checkpoint = rlf_run::export(&options.run, &options.output, &save)?;

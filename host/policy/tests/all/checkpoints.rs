@@ -175,6 +175,29 @@ fn a_redundant_head_of_a_tied_model_is_ignored() {
 }
 
 #[test]
+fn an_untied_copy_computes_the_same_and_has_a_head_of_its_own() {
+    let config = Qwen3Config {
+        tie_word_embeddings: true,
+        ..tiny()
+    };
+    let model = cpu(&config);
+    let folder = tempfile::tempdir().unwrap();
+    let options = SaveOptions {
+        untied: true,
+        ..Default::default()
+    };
+    model.save_with(folder.path(), &options).unwrap();
+    let untied = Model::load(folder.path(), &Device::Cpu).unwrap();
+    assert!(!untied.config().tie_word_embeddings);
+    let batch = [pack(&[ids(3, 12, config.vocab_size)])];
+    let log_probs = |model: &Model| {
+        let stats = model.log_probs(&batch, &PassOptions::default()).unwrap();
+        bits(&stats[0].log_probs.to_vec1::<f32>().unwrap())
+    };
+    assert_eq!(log_probs(&untied), log_probs(&model));
+}
+
+#[test]
 fn damage_is_reported_with_file_tensor_and_shapes() {
     let name = "model.layers.1.mlp.up_proj.weight";
     let folder = changed(|tensors| {
