@@ -91,7 +91,8 @@ impl Hub {
         let info = self.api.repo(repo(revision)).info();
         let info = info.map_err(|error| {
             let error = Refused::Request(Box::new(error));
-            self.failure(name, revision, &self.endpoint, error)
+            let list = format!("the list of files at {}", self.endpoint);
+            self.failure(name, revision, &list, error)
         })?;
         let commit = info.sha;
         if !is_hash(&commit) {
