@@ -123,7 +123,7 @@ pub fn output(command: &mut Command) -> Result<String> {
         .with_context(|| format!("`{}` did not print UTF-8", command_line(command)))
 }
 
-/// What `command` writes to standard error, if it succeeds.
+/// The standard error of `command`, if it succeeds.
 pub fn errors(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&finished(command)?.stderr).into_owned())
 }

@@ -73,7 +73,8 @@ impl Hub {
     }
 
     /// Downloads the checkpoint of a model, such as `Qwen/Qwen3-0.6B`, and returns its folder. `revision` is a branch, a tag
-    /// or a commit. Files that are there already are not downloaded again. A download that was broken off goes on.
+    /// or a commit. Files that are there already are checked, and not downloaded again. A download that was broken
+    /// off goes on.
     ///
     /// # Errors
     /// If the hub cannot be reached or has no such model, if the model is not one that can be trained, or if a file is not

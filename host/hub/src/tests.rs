@@ -18,7 +18,7 @@ const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 const WEIGHTS: &str = "model.safetensors";
 const TOKEN: &str = "hf_token";
 
-/// What the hub has, and what it was asked for.
+/// The files of the hub, and the paths that it was asked for.
 #[derive(Default)]
 struct State {
     files: BTreeMap<String, Vec<u8>>,

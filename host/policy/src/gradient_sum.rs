@@ -55,7 +55,7 @@ impl GradientSum {
         }
     }
 
-    /// The contribution of the micro-batch with this index. It has to be given by some thread for each index, in any order.
+    /// The contribution of the micro-batch with this index. Every micro-batch has to give one, in any order.
     pub(crate) fn contribution(&self, batch: usize) -> Contribution<'_> {
         Contribution {
             sum: self,

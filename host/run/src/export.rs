@@ -13,21 +13,22 @@ use crate::saved::find;
 
 /// Writes the model of a run into the folder `output`, with tokenizer and chat template. Adapters of a run with
 /// `[model.lora]` are added to its frozen weights. `run` is the folder of the run, whose newest checkpoint is used, or of one
-/// of its checkpoints. Returns the folder of the checkpoint. An export that is broken off leaves nothing in `output`.
+/// of its checkpoints. Returns the folder of the checkpoint. An export that is broken off leaves no file in `output`.
 ///
 /// # Errors
-/// If a file cannot be read or written, or if `output` is a folder that is not empty.
+/// If a file cannot be read or written, or if `output` is a folder that is not empty, or inside the run.
 pub fn export(run: &Path, output: &Path, options: &SaveOptions) -> Result<PathBuf, RunFailure> {
     let (run, config, checkpoint) = find(run)?;
     if fs::read_dir(output).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(SavedRunError::NotEmpty(output.to_owned()).into());
     }
-    let inside = |folder: &Path| {
-        fs::canonicalize(folder)
-            .is_ok_and(|folder| fs::canonicalize(&run).is_ok_and(|run| folder.starts_with(run)))
-    };
+    let whole =
+        fs::canonicalize(&run).map_err(RunFailure::io(format!("cannot open {}", run.display())))?;
+    let place = std::path::absolute(output)
+        .map_err(RunFailure::io(format!("cannot find {}", output.display())))?;
     // The output may not exist yet, nor its parents.
-    if output.ancestors().any(inside) {
+    let mut parents = place.ancestors();
+    if parents.any(|folder| fs::canonicalize(folder).is_ok_and(|it| it.starts_with(&whole))) {
         return Err(SavedRunError::InsideRun(output.to_owned()).into());
     }
     let policy = checkpoint_model::open(&config, &run, &checkpoint.path, &Device::Cpu)?;

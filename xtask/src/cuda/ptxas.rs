@@ -1,4 +1,4 @@
-//! What the GPU's assembler, ptxas, says about the kernels: how many registers a thread has, and what did not fit them.
+//! A table of the kernels from the GPU's assembler, ptxas: the registers of a thread, and the bytes that did not fit them.
 
 use std::{env, fmt::Write as _, path::Path};
 

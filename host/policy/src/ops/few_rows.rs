@@ -21,7 +21,7 @@ const AHEAD: usize = 4;
 /// Columns that a tile has at most.
 const PAIR: usize = 2 * LANES;
 
-/// What a thread keeps between products.
+/// Memory that a thread keeps between products.
 struct Buffers {
     /// A piece of `x`, in tiles of rows: `[tile][k][row]`.
     rows: Vec<f32>,
