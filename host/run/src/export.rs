@@ -26,9 +26,9 @@ pub fn export(run: &Path, output: &Path, options: &SaveOptions) -> Result<PathBu
         fs::canonicalize(&run).map_err(RunFailure::io(format!("cannot open {}", run.display())))?;
     let place = std::path::absolute(output)
         .map_err(RunFailure::io(format!("cannot find {}", output.display())))?;
-    // The output may not exist yet, nor its parents.
-    let mut parents = place.ancestors();
-    if parents.any(|folder| fs::canonicalize(folder).is_ok_and(|it| it.starts_with(&whole))) {
+    // The output may not exist yet, nor its parents: the nearest one that does decides.
+    let mut existing = place.ancestors().filter_map(|it| fs::canonicalize(it).ok());
+    if existing.next().is_some_and(|it| it.starts_with(&whole)) {
         return Err(SavedRunError::InsideRun(output.to_owned()).into());
     }
     let policy = checkpoint_model::open(&config, &run, &checkpoint.path, &Device::Cpu)?;

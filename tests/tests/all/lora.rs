@@ -128,6 +128,14 @@ fn a_model_is_exported_in_half_the_bytes_and_trains_on() {
         inside.to_str().expect("a plain path"),
     ];
     (experiment.host().run(inside)).refused_with(&["is inside the run", "choose another folder"]);
+    let beside = run.path().join("../beside");
+    let beside = [
+        "export",
+        run.as_str(),
+        "--output",
+        beside.to_str().expect("a plain path"),
+    ];
+    experiment.host().run(beside).succeeded();
     let (whole, half) = (weights(&f32).len(), weights(&bf16).len());
     assert!((2 * half).abs_diff(whole) < whole / 10, "{half} of {whole}");
     let untied = experiment.path("untied");
