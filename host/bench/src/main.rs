@@ -43,11 +43,8 @@ use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError, prepare_process};
 use crate::arguments::{Arguments, Command};
 use crate::policy::Workload;
 
-// Training allocates and frees tensors of a few kilobytes all day. `rlf-host` uses the same allocator.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> anyhow::Result<ExitCode> {
+    rlf_allocator::keep_freed_memory();
     let arguments = Arguments::parse();
     // A soak makes plugins misbehave on purpose, so their warnings are not shown.
     let filter = tracing_subscriber::EnvFilter::try_from_env("RLF_LOG")

@@ -47,11 +47,8 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
 
-// Training allocates and frees tensors of a few kilobytes all day.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
+    rlf_allocator::keep_freed_memory();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return print_parse_error(&error),
