@@ -31,6 +31,9 @@ pub(crate) enum Command {
         /// Only shapes whose name contains this: quickstart, 3.7M, 30M (CPU), 0.6B, 1.7B or 4B (GPU)
         #[arg(long, default_value = "")]
         shape: String,
+        /// Products in bf16 on the CPU, beside f32 and transformers in bf16
+        #[arg(long)]
+        bf16: bool,
         /// Train without activation checkpointing also where a GPU of 80 GB needs it: 4B then takes about 110 GB
         #[arg(long)]
         keep_activations: bool,

@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use anyhow::{bail, ensure};
 use clap::Parser;
-use rlf_policy::open_device;
+use rlf_policy::{Precision, open_device};
 use rlf_run::PluginSources;
 use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError, prepare_process};
 
@@ -77,6 +77,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             workers,
             python,
             shape,
+            bf16,
             keep_activations,
         } => {
             let choice = open_device(device)?;
@@ -93,6 +94,9 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             let mut reports = Vec::new();
             for workload in &mut workloads {
                 workload.checkpointing &= !keep_activations;
+                if *bf16 {
+                    workload.precision = Precision::Bf16;
+                }
                 // First, because this process does not give back a GPU's memory.
                 let peers = python
                     .as_ref()

@@ -1,7 +1,7 @@
 //! Measures the tokens per second that a policy decodes and trains.
 //!
-//! On the CPU, the comparison is the plain twin: the same network in candle's own operators. Both are measured in turn in
-//! the same run, so that a busy machine slows both. Where a Python with torch and transformers is given, the same work is
+//! On the CPU, the comparison is the plain twin: the same network in candle's own operators. In bf16 it is the network in
+//! f32. Both are measured in turn in the same run, so that a busy machine slows both. Where a Python with torch and transformers is given, the same work is
 //! done there first, on the CPU with as many threads.
 
 use std::collections::BTreeMap;
@@ -184,10 +184,16 @@ impl fmt::Display for Report {
     }
 }
 
-/// The plain twin as a peer, from the seconds that it took.
-fn plain_peer(tokens: f64, seconds: Option<f64>) -> Vec<(String, f64)> {
-    let rate = seconds.map(|seconds| ("plain candle".to_owned(), tokens / seconds));
-    rate.into_iter().collect()
+/// The twin as a peer, from the seconds that it took.
+fn twin_peer(twin: Option<&Model>, tokens: f64, seconds: Option<f64>) -> Vec<(String, f64)> {
+    let twin = twin.zip(seconds).map(|(twin, seconds)| {
+        let name = match twin.operators() {
+            Operators::Plain => "plain candle",
+            Operators::Fused => "in f32",
+        };
+        (name.to_owned(), tokens / seconds)
+    });
+    twin.into_iter().collect()
 }
 
 /// Time in which products alone are measured, before the figures and after them.
@@ -215,16 +221,14 @@ impl Workload {
         python: &Path,
         workers: usize,
     ) -> anyhow::Result<PeerFigures> {
-        let (device, formats) = if device.is_cpu() {
-            ("cpu", ["float32"])
-        } else if self.precision == Precision::F32 {
-            ("cuda", ["float32"])
-        } else {
-            ("cuda", ["bfloat16"])
+        let device = if device.is_cpu() { "cpu" } else { "cuda" };
+        let format = match self.precision {
+            Precision::F32 => "float32",
+            Precision::Bf16 => "bfloat16",
         };
         let work = json!({
             "device": device,
-            "formats": formats,
+            "formats": [format],
             "config": self.config,
             "sequences": self.sequences,
             "length": self.length,
@@ -290,14 +294,17 @@ pub(crate) fn run(
     workers: usize,
 ) -> Result<Report> {
     let mut model = Model::init(&workload.config, 0, device)?;
-    let mut plain = None;
-    if device.is_cpu() {
+    let twin = if device.is_cpu() {
         let mut twin = model.copy()?;
-        twin.use_operators(Operators::Plain)?;
-        plain = Some(twin);
-    }
-    let twin = plain.as_ref();
-    let products = || product_rate(workers, PRODUCTS);
+        if workload.precision == Precision::F32 {
+            twin.use_operators(Operators::Plain)?;
+        }
+        Some(twin)
+    } else {
+        None
+    };
+    let twin = twin.as_ref();
+    let products = || product_rate(workload.precision, workers, PRODUCTS);
     let before = device.is_cpu().then(products);
     model.use_operators(Operators::Fused)?;
     model.use_precision(workload.precision)?;
@@ -387,7 +394,7 @@ fn train(workload: &Workload, model: &Model, twin: Option<&Model>, workers: usiz
     let mut other = twin
         .map(|twin| AdamW::new(twin, OptimizerConfig::default()))
         .transpose()?;
-    let (seconds, plain) = fastest(
+    let (seconds, of_twin) = fastest(
         workload.time,
         || step(model, &mut own),
         twin.zip(other.as_mut())
@@ -398,7 +405,7 @@ fn train(workload: &Workload, model: &Model, twin: Option<&Model>, workers: usiz
         what: format!("train {} x {}", workload.sequences, workload.length),
         tokens_per_second: count / seconds,
         operations: 6.0 * workload.config.parameter_count() as f64,
-        peers: plain_peer(count, plain),
+        peers: twin_peer(twin, count, of_twin),
     })
 }
 
@@ -422,7 +429,7 @@ fn decode(
     let mut other = twin
         .map(|twin| Decoder::new(twin, cache, context, workers))
         .transpose()?;
-    let (seconds, plain) = fastest(
+    let (seconds, of_twin) = fastest(
         workload.time,
         || episode(model, &mut own),
         twin.zip(other.as_mut())
@@ -436,6 +443,6 @@ fn decode(
         ),
         tokens_per_second: count / seconds,
         operations: 2.0 * workload.config.parameter_count() as f64,
-        peers: plain_peer(count, plain),
+        peers: twin_peer(twin, count, of_twin),
     })
 }

@@ -1,9 +1,10 @@
-//! The operators on the CPU, on slices of f32. Training and decoding share them.
+//! The operators on the CPU, on slices of f32. Only the weights of products may be in bf16. Training and decoding share
+//! all of it.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-use candle_core::{Device, Layout, Result, Storage, Tensor, bail};
+use candle_core::{CpuStorage, Device, Layout, Result, Storage, Tensor, bail};
 
 use crate::batch::PackedBatch;
 use crate::lora::Adapters;
@@ -17,7 +18,7 @@ use crate::ops::norm::{rms_norm_backward_into, rms_norm_into};
 use crate::ops::numbers;
 use crate::ops::rotary::RotaryTable;
 use crate::ops::swiglu::{swiglu_backward_into, swiglu_into};
-use crate::ops::weight::Weight;
+use crate::ops::weight::{Numbers, Weight};
 use crate::qwen3::{Backend, Network};
 
 /// The CPU's operators, for weights that are locked for `'a`.
@@ -34,13 +35,14 @@ pub(crate) fn network<'a, G: Deref<Target = Storage>>(
     model: &'a Model,
     locked: &'a [(G, &Layout)],
 ) -> Result<Network<Cpu<'a>>> {
-    let slice = |index: usize| -> Result<&'a [f32]> {
+    let on_cpu = |index: usize| -> Result<(&'a CpuStorage, &'a Layout)> {
         let (storage, layout) = &locked[index];
         match &**storage {
-            Storage::Cpu(storage) => numbers(storage, layout),
+            Storage::Cpu(storage) => Ok((storage, *layout)),
             _ => bail!("weights are not on the CPU"),
         }
     };
+    let gain = |index: usize| on_cpu(index).and_then(|(storage, layout)| numbers(storage, layout));
     let backend = Cpu {
         heads: model.heads(),
         table: model.table(),
@@ -48,11 +50,12 @@ pub(crate) fn network<'a, G: Deref<Target = Storage>>(
         threads: 1,
     };
     let matrix = |index: usize, [k, n]: [usize; 2], columns| -> Result<Weight<'a>> {
-        Ok(Weight::new(slice(index)?, k, n).first_columns(columns))
+        let (storage, layout) = on_cpu(index)?;
+        Ok(Weight::new(Numbers::of(storage, layout)?, k, n).first_columns(columns))
     };
     let adapters = model.adapters().map(Adapters::layout);
     let config = model.config();
-    Network::new(config, model.vocabulary(), adapters, backend, slice, matrix)
+    Network::new(config, model.vocabulary(), adapters, backend, gain, matrix)
 }
 
 /// A batch, and its sequences for attention.
@@ -129,7 +132,10 @@ impl<'a> Backend for Cpu<'a> {
     }
 
     fn embed(&self, w: Weight<'a>, ids: &Vec<u32>, out: &mut Vec<f32>) -> Result<()> {
-        embed_into(w.data, w.stride, ids.iter().copied(), out);
+        match w.numbers {
+            Numbers::F32(data) => embed_into(data, w.stride, ids, out),
+            Numbers::Bf16(data) => embed_into(data, w.stride, ids, out),
+        }
         Ok(())
     }
 

@@ -172,6 +172,8 @@ pub struct CpuFacts {
     pub threads: usize,
     /// The instruction set that the fused operators and the matrix product use.
     pub simd: &'static str,
+    /// True if it has an instruction for products in bf16, so that these are faster than in f32.
+    pub bf16: bool,
 }
 
 /// The facts about this machine's CPU.
@@ -187,6 +189,7 @@ pub fn cpu_facts() -> CpuFacts {
         name,
         threads: std::thread::available_parallelism().map_or(1, usize::from),
         simd: simd::Level::best().name(),
+        bf16: simd::multiplies_bf16(),
     }
 }
 

@@ -414,7 +414,7 @@ fn embedding<T: Number>() {
             .int(vocabulary)
             .launch((ids.len(), 1), ROW);
         let mut expected = vec![0.0; out.len()];
-        embed_into(&floats(&w), vocabulary, ids.iter().copied(), &mut expected);
+        embed_into(&floats(&w), vocabulary, &ids, &mut expected);
         assert_eq!(out, expected);
 
         let (mut distinct, mut starts, mut rows) = (ids.clone(), vec![0u32], Vec::new());
@@ -520,7 +520,7 @@ fn vocabulary_head<T: Number>() {
         let targets: Vec<u32> = (1..=count)
             .map(|row| (row * 467 % vocabulary) as u32)
             .collect();
-        let weight = Weight::new(&w, hidden, vocabulary);
+        let weight = Weight::f32(&w, hidden, vocabulary);
         let head = Head {
             w: weight,
             temperature,

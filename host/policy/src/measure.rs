@@ -2,12 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use half::bf16;
+
 use crate::config::Qwen3Config;
 use crate::decode::{Decoder, Entry};
 use crate::error::Result;
-use crate::model::Model;
+use crate::model::{Model, Precision};
 use crate::ops::linear::linear_into;
-use crate::ops::weight::Weight;
+use crate::ops::weight::{Numbers, Weight};
 use crate::sample::{Draw, DrawKey, Sampler};
 
 /// The shape of the quickstart's policy.
@@ -78,14 +80,20 @@ const PRODUCT: [usize; 3] = [128, 512, 256];
 
 /// Floating-point operations per second of matrix products on the CPU: `workers` threads compute some for `time`, each its
 /// own.
-pub fn product_rate(workers: usize, time: Duration) -> f64 {
+pub fn product_rate(precision: Precision, workers: usize, time: Duration) -> f64 {
     let [rows, inputs, outputs] = PRODUCT;
     let work = || {
         let (x, w) = (vec![1.0; rows * inputs], vec![1.0; inputs * outputs]);
+        let half = vec![bf16::ONE; w.len()];
+        let numbers = match precision {
+            Precision::F32 => Numbers::F32(&w),
+            Precision::Bf16 => Numbers::Bf16(&half),
+        };
+        let w = Weight::new(numbers, inputs, outputs);
         let mut out = vec![0.0; rows * outputs];
         let (began, mut products) = (Instant::now(), 0_u64);
         while began.elapsed() < time {
-            linear_into(&x, Weight::new(&w, inputs, outputs), &mut out, false);
+            linear_into(&x, w, &mut out, false);
             products += 1;
         }
         products as f64 / began.elapsed().as_secs_f64()

@@ -42,8 +42,7 @@ pub struct PolicyMemory {
 }
 
 impl PolicyMemory {
-    /// The memory of a policy of this shape with fused operators, and with adapters if `lora` has settings of some. On the
-    /// CPU, the precision is f32.
+    /// The memory of a policy of this shape with fused operators, and with adapters if `lora` has settings of some.
     pub fn new(
         config: &Qwen3Config,
         lora: Option<&LoraConfig>,
@@ -55,10 +54,7 @@ impl PolicyMemory {
             adapters: lora.map(|lora| AdapterLayout::new(lora, &layout)),
             config: config.clone(),
             processor,
-            precision: match processor {
-                Processor::Cpu => Precision::F32,
-                Processor::Cuda => precision,
-            },
+            precision,
             layout,
         }
     }
@@ -218,11 +214,11 @@ impl PolicyMemory {
         bytes(self.trained_layout())
     }
 
-    /// Bytes of a number that products read.
+    /// Bytes of a number in the rows that products read and in the cache. The CPU rounds what products read as they need it.
     fn row_bytes(&self) -> u64 {
-        match self.precision {
-            Precision::F32 => F32,
-            Precision::Bf16 => BF16,
+        match (self.processor, self.precision) {
+            (Processor::Cuda, Precision::Bf16) => BF16,
+            _ => F32,
         }
     }
 
@@ -303,7 +299,9 @@ mod tests {
         // All but the norms: 28 layers with 2 x 1,024 and 2 x 128 numbers, and 1,024 at the end.
         assert_eq!(memory.operands(), 2 * (596_049_920 - 28 * 2_304 - 1_024));
         let on_cpu = PolicyMemory::new(&config, None, Processor::Cpu, Precision::Bf16);
-        assert_eq!(on_cpu.operands(), 0);
+        assert_eq!(on_cpu.operands(), memory.operands());
+        // Rows are in f32 there.
+        assert_eq!(on_cpu.cache(16), 2 * memory.cache(16));
         // The embedding, twice.
         assert_eq!(memory.checkpoint_copies(), 8 * 151_936 * 1_024);
     }

@@ -31,10 +31,11 @@ pub enum Operators {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
-    /// 32 bits; on the CPU, exact from decoding to training.
+    /// 32 bits.
     #[default]
     F32,
-    /// bfloat16, on CUDA only and with its fused operators.
+    /// bfloat16, with the fused operators. On the CPU, only products have it, and they are faster than in f32 if the
+    /// processor has AVX512-BF16 ([`crate::CpuFacts::bf16`]).
     Bf16,
 }
 
@@ -185,12 +186,12 @@ impl Model {
     /// Changes the numbers that matrix products read. With bf16 the operators become the fused ones.
     ///
     /// # Errors
-    /// If the device has f32 only, or its memory is short.
+    /// If the device has no fused operators, or its memory is short.
     pub fn use_precision(&mut self, precision: Precision) -> Result<()> {
         if precision == Precision::Bf16 {
-            if self.device.is_cpu() || !has_fused(&self.device) {
+            if !has_fused(&self.device) {
                 return Err(PolicyError::Input(
-                    "precision = \"bf16\" needs device = \"cuda\"; write precision = \"f32\""
+                    "precision = \"bf16\" needs a CPU or CUDA; write precision = \"f32\""
                         .to_owned(),
                 ));
             }

@@ -65,8 +65,8 @@ pub struct RunConfig {
     /// `cpu` (default), `cuda`, `cuda:N`, or `auto`: CUDA where it works, else the CPU.
     #[serde(default = "cpu")]
     pub device: String,
-    /// Numbers that matrix products read: `f32` (default), or `bf16` on CUDA. Sums and the optimiser's weights are f32
-    /// in any case.
+    /// Numbers that matrix products read: `f32` (default), or `bf16`, which is faster on CUDA and on CPUs with
+    /// AVX512-BF16. Sums and the optimiser's weights are f32 in any case.
     #[serde(default)]
     pub precision: Precision,
     /// Threads that train and decode; one per core by default. Changes speed, never results.

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::NumberedTask;
-use rlf_policy::{GenerationConfig, Model, Precision, Purpose, SamplingParams, open_device};
+use rlf_policy::{GenerationConfig, Model, Purpose, SamplingParams, open_device};
 use rlf_rollout::agent::PolicyChat;
 use rlf_rollout::evaluate::Evaluation;
 use rlf_rollout::rollout::rollout;
@@ -43,9 +43,6 @@ impl SavedRun {
         let (run, mut config, checkpoint) = find(run)?;
         if let Some(device) = device {
             device.clone_into(&mut config.device);
-            if device == "cpu" {
-                config.precision = Precision::F32;
-            }
         }
         let parts = parts_of(config, &run, plugins, reporter)?;
         let progress = Progress::from(&checkpoint.state);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use candle_core::{Device, DeviceLocation};
 use futures_util::future::BoxFuture;
 use rlf_agents::InvalidAgent;
-use rlf_policy::{Model, open_device};
+use rlf_policy::{CpuFacts, Model, Precision, cpu_facts, open_device};
 use rlf_rollout::RolloutError;
 use rlf_train::config::{RlConfig, SftConfig};
 use rlf_train::phase::{Phase, PhaseEnd};
@@ -124,6 +124,9 @@ pub fn train(
 
         if folder.is_some() {
             warn_of_rates(&parts.config, &*reporter);
+            if let Some(warning) = slow_bf16(parts.config.precision, &choice.device, &cpu_facts()) {
+                reporter.warn(warning);
+            }
         }
         let vocabulary = parts.tokenizer.vocab_size();
         plan::check(&parts.config, vocabulary, &choice.device, &*reporter)?;
@@ -254,6 +257,13 @@ fn warn_of_rates(config: &RunConfig, reporter: &dyn RunReporter) {
     }
 }
 
+/// A warning, if products in bf16 are slower than in f32.
+fn slow_bf16(precision: Precision, device: &Device, cpu: &CpuFacts) -> Option<&'static str> {
+    (precision == Precision::Bf16 && device.is_cpu() && !cpu.bf16).then_some(
+        "precision = \"bf16\": this processor has no AVX512-BF16, so it is slower than \"f32\"",
+    )
+}
+
 /// Uses tools and rewards before the first step: plays demonstrations, if the run has SFT, and evaluates the policy.
 async fn try_parts(
     parts: &RunParts,
@@ -360,5 +370,24 @@ fn summary(parts: &RunParts, model: &Model, checkpoint: Option<&Checkpoint>) -> 
         rewards: parts.rewards.plugins().map(str::to_owned).collect(),
         success: parts.rewards.success().to_string(),
         resumed_from: checkpoint.map(|checkpoint| checkpoint.path.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bf16_is_warned_of_where_it_is_slow() {
+        let warned = |precision, bf16| {
+            let cpu = CpuFacts {
+                bf16,
+                ..cpu_facts()
+            };
+            slow_bf16(precision, &Device::Cpu, &cpu).is_some()
+        };
+        assert!(warned(Precision::Bf16, false));
+        assert!(!warned(Precision::Bf16, true));
+        assert!(!warned(Precision::F32, false));
     }
 }

@@ -29,7 +29,11 @@ pub(crate) fn run(options: &arguments::Plan) -> anyhow::Result<ExitCode> {
     };
     let machine = match elsewhere {
         Some(machine) => machine,
-        None => PlannedMachine::here(&open_device(&config.device)?.device, config.workers()),
+        None => PlannedMachine::here(
+            &open_device(&config.device)?.device,
+            config.precision,
+            config.workers(),
+        ),
     };
     let planning = PlanOptions {
         machine,

@@ -9,9 +9,10 @@ use std::cell::RefCell;
 
 use super::attention::{Attention, Heads, Paged, prepare_head, store_keys};
 use super::attention_rows::{Rows, softmax_rows};
-use super::linear::{Factor, product};
+use super::linear::product;
 use super::norm::backward_row;
 use super::rotary::{RotaryTable, rotate_back};
+use super::weight::Factor;
 use crate::simd::{self, Kernel, LANES, Lanes};
 
 /// Query rows per block: bounds scratch to this times the sequence's length, and skips what lies above the diagonal.

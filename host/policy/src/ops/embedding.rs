@@ -6,17 +6,17 @@
 use candle_core::{Result, Tensor};
 
 /// Computes `out[ids, hidden]`: column `id` of `w[hidden, vocabulary]` for each id. Ids are below `vocabulary`.
-pub(crate) fn embed_into(
-    w: &[f32],
+pub(crate) fn embed_into<T: Copy + Into<f32>>(
+    w: &[T],
     vocabulary: usize,
-    ids: impl Iterator<Item = u32>,
+    ids: &[u32],
     out: &mut [f32],
 ) {
     let hidden = w.len() / vocabulary;
-    for (id, row) in ids.zip(out.chunks_exact_mut(hidden)) {
-        let column = &w[id as usize..];
+    for (id, row) in ids.iter().zip(out.chunks_exact_mut(hidden)) {
+        let column = &w[*id as usize..];
         for (x, w) in row.iter_mut().zip(column.iter().step_by(vocabulary)) {
-            *x = *w;
+            *x = (*w).into();
         }
     }
 }
@@ -51,7 +51,7 @@ mod tests {
             twin::random(2, ids.len() * hidden),
         );
         let mut out = vec![0.0; g.len()];
-        embed_into(&w, vocabulary, ids.iter().copied(), &mut out);
+        embed_into(&w, vocabulary, &ids, &mut out);
         let mut dw = vec![0.0; w.len()];
         embed_backward_into(&g, vocabulary, &ids, &mut dw);
         twin::check(&[(&w, &[hidden, vocabulary])], (&g, &out, &[&dw]), |of| {

@@ -9,9 +9,8 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use rayon::prelude::*;
-
-use super::weight::{K_BLOCK, Weight};
+use super::columns::by_columns;
+use super::weight::{Factor, K_BLOCK};
 use crate::simd::{self, Kernel, LANES, Lanes};
 
 /// Columns of a strip. With [`K_BLOCK`] rows it is a quarter of a megabyte, which fits a second-level cache.
@@ -35,61 +34,39 @@ thread_local! {
     };
 }
 
-/// The result, of which each thread writes other columns.
-#[derive(Clone, Copy)]
-struct Out(*mut f32);
-
-// SAFETY: `few_rows_into` gives no column to two threads.
-unsafe impl Send for Out {}
-// SAFETY: the same.
-unsafe impl Sync for Out {}
-
-impl Out {
-    /// The first number. A method, because a closure that read the field would capture the pointer alone.
-    fn start(self) -> *mut f32 {
-        self.0
-    }
-}
-
 /// Computes `out[rows, n] = x[rows, k] w[k, n]`, or `+=`, with up to `threads` threads of the current pool. An element is
 /// one chain of fused multiply-adds for each [`K_BLOCK`] of `k`, and the chains are added in order.
 pub(super) fn few_rows_into(
     x: &[f32],
-    w: Weight<'_>,
+    w: Factor<'_>,
+    (k, n): (usize, usize),
     out: &mut [f32],
     accumulate: bool,
     threads: usize,
 ) {
-    let rows = x.len() / w.k;
-    assert!(x.len() == rows * w.k && out.len() == rows * w.n);
-    assert!(w.stride >= w.n && (w.k - 1) * w.stride + w.n <= w.data.len());
-    let out = Out(out.as_mut_ptr());
-    let some = |columns: Range<usize>| {
+    let rows = x.len() / k;
+    assert!(x.len() == rows * k && out.len() == rows * n);
+    assert!(w.covers(k, n) && w.column_stride == 1);
+    by_columns(out, n, PAIR, threads, |out, columns| {
         BUFFERS.with_borrow_mut(|buffers| {
             simd::run(FewRows {
                 x,
                 w,
+                size: (k, n),
                 out: out.start(),
                 columns,
                 accumulate,
                 buffers,
             });
         });
-    };
-    let width = w.n.div_ceil(threads).next_multiple_of(PAIR);
-    if width >= w.n {
-        some(0..w.n);
-    } else {
-        (0..w.n.div_ceil(width))
-            .into_par_iter()
-            .for_each(|part| some(part * width..w.n.min((part + 1) * width)));
-    }
+    });
 }
 
 /// Some columns of a product, whose lengths were checked.
 struct FewRows<'a> {
     x: &'a [f32],
-    w: Weight<'a>,
+    w: Factor<'a>,
+    size: (usize, usize),
     out: *mut f32,
     columns: Range<usize>,
     accumulate: bool,
@@ -101,7 +78,7 @@ impl Kernel for FewRows<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) {
-        let (k, n, stride) = (self.w.k, self.w.n, self.w.stride);
+        let ((k, n), stride) = (self.size, self.w.row_stride);
         let rows = self.x.len() / k;
         // Tiles of nearly the same height, whose sums fit the registers.
         let tiles = rows.div_ceil(if L::WIDE { 12 } else { 6 });

@@ -410,7 +410,7 @@ mod tests {
             .map(|row| row * 7 % vocabulary as u32)
             .collect();
         let head = Head {
-            w: Weight::new(&w, hidden, columns).first_columns(vocabulary),
+            w: Weight::f32(&w, hidden, columns).first_columns(vocabulary),
             temperature,
         };
         let tensor = |numbers: &[f32], shape: &[usize]| {
@@ -476,7 +476,7 @@ mod tests {
             twin::random(1, 2 * hidden),
             twin::random(2, hidden * vocabulary),
         );
-        let w = Weight::new(&w, hidden, vocabulary);
+        let w = Weight::f32(&w, hidden, vocabulary);
         let mut logits = vec![0.0; 2 * vocabulary];
         linear_into(&x, w, &mut logits, false);
         for temperature in [0.6, 1.0, 1.3] {

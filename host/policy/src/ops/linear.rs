@@ -2,7 +2,7 @@
 //!
 //! Training and decoding call one function, [`linear_into`], and it gives a row the same bits whatever rows are beside
 //! it. Every element of `y` is one chain of fused multiply-adds over `k` in order, cut every 512. Few rows are computed
-//! here, in [`few_rows`](super::few_rows). For more rows, the `gemm` crate computes the same chains, if it takes its
+//! here, in [`few_rows`](super::few_rows), and products with a weight in bf16 in [`bf16`](super::bf16). For more rows, the `gemm` crate computes the same chains, if it takes its
 //! general kernel and does not cut `k` differently. It takes another kernel for one row, for few columns, for a `k` of 1
 //! or 2, and for a small result of two operands that are contiguous along `k`. It cuts `k` by the processor's cache sizes,
 //! never below 512. So `gemm` gets no such product, and `k` is cut here.
@@ -11,8 +11,9 @@
 
 use candle_core::{Result, Tensor};
 
+use super::bf16::{product_in_bf16, rounded};
 use super::few_rows::few_rows_into;
-use super::weight::{K_BLOCK, Weight};
+use super::weight::{Factor, K_BLOCK, Numbers, Weight};
 
 /// Rows of a product that are too few for `gemm` to be fast.
 const FEW_ROWS: usize = 64;
@@ -20,38 +21,6 @@ const FEW_ROWS: usize = 64;
 const LEAST_COLUMNS: usize = 8;
 /// Length of a piece of `k` from which on `gemm` computes each element as here.
 const LEAST_DEPTH: usize = 3;
-
-/// One factor of a product: where it starts, and the distance between its rows and between its columns.
-#[derive(Clone, Copy)]
-pub(super) struct Factor<'a> {
-    pub(super) data: &'a [f32],
-    pub(super) row_stride: usize,
-    pub(super) column_stride: usize,
-}
-
-impl<'a> Factor<'a> {
-    pub(super) fn rows(data: &'a [f32], row_stride: usize) -> Self {
-        Self {
-            data,
-            row_stride,
-            column_stride: 1,
-        }
-    }
-
-    pub(super) fn transposed(data: &'a [f32], row_stride: usize) -> Self {
-        Self {
-            data,
-            row_stride: 1,
-            column_stride: row_stride,
-        }
-    }
-
-    fn covers(&self, rows: usize, columns: usize) -> bool {
-        rows == 0
-            || columns == 0
-            || (rows - 1) * self.row_stride + (columns - 1) * self.column_stride < self.data.len()
-    }
-}
 
 /// Computes `out[m, n]` (rows `out_stride` apart) `= a[m, k] b[k, n]`, or `+=`. One thread, in an order that depends on
 /// the shapes and strides only.
@@ -100,7 +69,7 @@ pub(crate) fn linear_into(x: &[f32], w: Weight<'_>, out: &mut [f32], accumulate:
     linear_by_threads(x, w, out, accumulate, 1);
 }
 
-/// [`linear_into`], with up to `threads` threads of the current pool if there are few rows.
+/// [`linear_into`], with up to `threads` threads of the current pool if there are few rows, or if `w` is in bf16.
 pub(crate) fn linear_by_threads(
     x: &[f32],
     w: Weight<'_>,
@@ -112,11 +81,19 @@ pub(crate) fn linear_by_threads(
     assert!(k > 0 && n > 0 && w.stride >= n && x.len().is_multiple_of(k));
     let rows = x.len() / k;
     assert_eq!(out.len(), rows * n);
+    let w = match w.numbers {
+        Numbers::F32(data) => Factor::rows(data, w.stride),
+        Numbers::Bf16(data) => {
+            let (x, w) = (&rounded(x), Factor::rows(data, w.stride));
+            let x = Factor::rows(x, k);
+            return product_in_bf16((rows, n, k), x, w, out, n, accumulate, threads);
+        }
+    };
     let last_piece = (k - 1) % K_BLOCK + 1;
     if rows <= FEW_ROWS || n < LEAST_COLUMNS || last_piece < LEAST_DEPTH {
         let x = x.chunks(FEW_ROWS * k);
         for (x, out) in x.zip(out.chunks_mut(FEW_ROWS * n)) {
-            few_rows_into(x, w, out, accumulate, threads);
+            few_rows_into(x, w, (k, n), out, accumulate, threads);
         }
         return;
     }
@@ -124,7 +101,7 @@ pub(crate) fn linear_by_threads(
         product(
             (rows, n, K_BLOCK.min(k - from)),
             Factor::rows(&x[from..], k),
-            Factor::rows(&w.data[from * w.stride..], w.stride),
+            Factor::rows(&w.data[from * w.row_stride..], w.row_stride),
             out,
             n,
             accumulate || from > 0,
@@ -135,14 +112,21 @@ pub(crate) fn linear_by_threads(
 /// Computes `dx[rows, k] = g[rows, n] wᵀ`, or `+=`.
 pub(crate) fn input_gradient_into(g: &[f32], w: Weight<'_>, dx: &mut [f32], accumulate: bool) {
     assert_eq!(g.len() / w.n, dx.len() / w.k);
-    product(
-        (g.len() / w.n, w.k, w.n),
-        Factor::rows(g, w.n),
-        Factor::transposed(w.data, w.stride),
-        dx,
-        w.k,
-        accumulate,
-    );
+    let size = (g.len() / w.n, w.k, w.n);
+    match w.numbers {
+        Numbers::F32(data) => {
+            let (g, w) = (Factor::rows(g, w.n), Factor::transposed(data, w.stride));
+            product(size, g, w, dx, size.1, accumulate);
+        }
+        Numbers::Bf16(data) => {
+            let (g, g_stride) = (&rounded(g), w.n);
+            let (g, w) = (
+                Factor::rows(g, g_stride),
+                Factor::transposed(data, w.stride),
+            );
+            product_in_bf16(size, g, w, dx, size.1, accumulate, 1);
+        }
+    }
 }
 
 /// Computes `dw[k, n] = x[rows, k]ᵀ g[rows, n]`, or `+=`. Rows of `dw` are as far apart as those of `w`.
@@ -154,14 +138,18 @@ pub(crate) fn weight_gradient_into(
     accumulate: bool,
 ) {
     assert_eq!(g.len() / w.n, x.len() / w.k);
-    product(
-        (w.k, w.n, x.len() / w.k),
-        Factor::transposed(x, w.k),
-        Factor::rows(g, w.n),
-        dw,
-        w.stride,
-        accumulate,
-    );
+    let size = (w.k, w.n, x.len() / w.k);
+    match w.numbers {
+        Numbers::F32(_) => {
+            let (x, g) = (Factor::transposed(x, w.k), Factor::rows(g, w.n));
+            product(size, x, g, dw, w.stride, accumulate);
+        }
+        Numbers::Bf16(_) => {
+            let (x, g) = (&rounded(x), &rounded(g));
+            let (x, g) = (Factor::transposed(x, w.k), Factor::rows(g, w.n));
+            product_in_bf16(size, x, g, dw, w.stride, accumulate, 1);
+        }
+    }
 }
 
 /// The twin of [`linear_into`] in candle's operators, for x `[rows, in]` and w `[in, out]`.
@@ -200,21 +188,24 @@ mod tests {
     }
 
     fn check(k: usize, n: usize, most: usize, counts: &[usize]) {
-        let (x, w) = (random("x", most * k), random("w", k * n));
+        let w = random("w", k * n);
+        check_weight(Weight::f32(&w, k, n), most, counts);
+        let w = rounded(&w);
+        check_weight(Weight::new(Numbers::Bf16(&w), k, n), most, counts);
+    }
+
+    fn check_weight(w: Weight<'_>, most: usize, counts: &[usize]) {
+        let (k, n) = (w.k, w.n);
+        let x = random("x", most * k);
         let start = random("start", most * n);
         for accumulate in [false, true] {
             let mut all = start.clone();
-            linear_into(&x, Weight::new(&w, k, n), &mut all, accumulate);
+            linear_into(&x, w, &mut all, accumulate);
             for &rows in counts {
                 // From the top and from the bottom, so that rows are seen at other places too.
                 for first in [0, most - rows] {
                     let mut some = start[first * n..(first + rows) * n].to_vec();
-                    linear_into(
-                        &x[first * k..(first + rows) * k],
-                        Weight::new(&w, k, n),
-                        &mut some,
-                        accumulate,
-                    );
+                    linear_into(&x[first * k..(first + rows) * k], w, &mut some, accumulate);
                     let expected = &all[first * n..(first + rows) * n];
                     let same = some
                         .iter()
@@ -271,12 +262,12 @@ mod tests {
         let (k, n) = (96, 461);
         let (x, w) = (random("x", 20 * k), random("w", k * n));
         let mut whole = vec![0.0; 20 * n];
-        linear_into(&x, Weight::new(&w, k, n), &mut whole, false);
+        linear_into(&x, Weight::f32(&w, k, n), &mut whole, false);
         for columns in [3, 8, 100, 455] {
             let mut some = vec![0.0; 20 * columns];
             linear_into(
                 &x,
-                Weight::new(&w, k, n).first_columns(columns),
+                Weight::f32(&w, k, n).first_columns(columns),
                 &mut some,
                 false,
             );
@@ -299,13 +290,17 @@ mod tests {
         for n in [1, 40, 200, 1000] {
             let (x, w) = (random("x", rows * k), random("w", k * n));
             let start = random("start", rows * n);
-            let (mut alone, mut shared) = (start.clone(), start);
-            linear_into(&x, Weight::new(&w, k, n), &mut alone, true);
-            pool.install(|| linear_by_threads(&x, Weight::new(&w, k, n), &mut shared, true, 3));
-            assert!(
-                (alone.iter().zip(&shared)).all(|(a, b)| a.to_bits() == b.to_bits()),
-                "{n}"
-            );
+            let half = rounded(&w);
+            for w in [Numbers::F32(&w), Numbers::Bf16(&half)] {
+                let w = Weight::new(w, k, n);
+                let (mut alone, mut shared) = (start.clone(), start.clone());
+                linear_into(&x, w, &mut alone, true);
+                pool.install(|| linear_by_threads(&x, w, &mut shared, true, 3));
+                assert!(
+                    (alone.iter().zip(&shared)).all(|(a, b)| a.to_bits() == b.to_bits()),
+                    "{n}"
+                );
+            }
         }
     }
 
@@ -314,7 +309,7 @@ mod tests {
         let (rows, k, n) = (5, 1100, 12);
         let (x, w) = (random("x", rows * k), random("w", k * n));
         let mut out = vec![0.0; rows * n];
-        linear_into(&x, Weight::new(&w, k, n), &mut out, false);
+        linear_into(&x, Weight::f32(&w, k, n), &mut out, false);
         for r in 0..rows {
             for c in 0..n {
                 let exact: f64 = (0..k)

@@ -37,6 +37,14 @@ pub(crate) trait Lanes: Copy {
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
     /// 2^n where `a` is n + 1.5 * 2^23 for a whole n in -126..=127.
     fn exp2_of_shifted(self, a: Self::V) -> Self::V;
+    /// The lower halves of lanes that hold two bf16 each, as f32.
+    fn lower_halves(self, pairs: Self::V) -> Self::V;
+    /// The upper halves, as f32.
+    fn upper_halves(self, pairs: Self::V) -> Self::V;
+    /// Sixteen lanes of two halves: the numbers at `lower`, and those at `upper`.
+    /// # Safety
+    /// 16 numbers can be read at each.
+    unsafe fn load_halves(self, lower: *const u16, upper: *const u16) -> Self::V;
     /// Asks for the cache line at `p`, which may be any address.
     fn prefetch(self, p: *const f32);
     /// # Safety
@@ -80,6 +88,23 @@ pub(crate) trait Lanes: Copy {
             } else {
                 self.store_first(p, n, v);
             }
+        }
+    }
+
+    /// `c + a1 b1 + a0 b0`, where a lane of `a` holds the bf16 numbers `a0` and `a1`, its lower and its upper half. It is
+    /// rounded after each of the two sums, as the processor's own instruction does. That instruction takes numbers below
+    /// 2^-126 for 0.
+    #[inline(always)]
+    fn dot_pairs(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        dot_halves(self, a, b, c)
+    }
+
+    /// Swaps the rows and the columns of a square of lanes.
+    #[inline(always)]
+    fn transpose(self, square: &mut [[u32; LANES]; LANES]) {
+        let from = *square;
+        for (row, to) in square.iter_mut().enumerate() {
+            *to = from.map(|from| from[row]);
         }
     }
 
@@ -140,6 +165,13 @@ pub(crate) trait Lanes: Copy {
         let y = self.add(p, s(1.0));
         self.mul(y, self.exp2_of_shifted(shifted))
     }
+}
+
+/// [`Lanes::dot_pairs`] in f32.
+#[inline(always)]
+fn dot_halves<L: Lanes>(l: L, a: L::V, b: L::V, c: L::V) -> L::V {
+    let upper = l.fma(l.upper_halves(a), l.upper_halves(b), c);
+    l.fma(l.lower_halves(a), l.lower_halves(b), upper)
 }
 
 /// Something to compute, once the instruction set is known.
@@ -208,6 +240,25 @@ impl Level {
 pub(crate) fn run<K: Kernel>(kernel: K) -> K::Output {
     // SAFETY: `best` is one of the levels that were detected.
     unsafe { run_on(Level::best(), kernel) }
+}
+
+/// Computes `kernel`, which multiplies bf16 numbers, on the best level, and with AVX512-BF16 if the processor has it.
+#[inline]
+pub(crate) fn run_in_bf16<K: Kernel>(kernel: K) -> K::Output {
+    #[cfg(target_arch = "x86_64")]
+    if multiplies_bf16() {
+        // SAFETY: the processor has what is needed.
+        return unsafe { levels::run_avx512_bf16(kernel) };
+    }
+    run(kernel)
+}
+
+/// True if the processor has an instruction for products of bf16 numbers that is used here.
+pub(crate) fn multiplies_bf16() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return Level::best() == Level::Avx512 && is_x86_feature_detected!("avx512bf16");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }
 
 /// Computes `kernel` on a given level.

@@ -1,10 +1,11 @@
 //! The promise of this crate: on the CPU, the values recorded at sampling equal those that training computes, bit for
 //! bit, whatever else is in the batch.
 
-use crate::support::{adapted, bits, cpu, ids, pack, quickstart, qwen3_06b_slice, small};
+use crate::support::{adapted, bits, cpu, ids, pack, quickstart, qwen3_06b_slice, small, train};
 use rlf_policy::{
-    Decoder, DrawKey, Entry, LoraConfig, Model, PAGE_TOKENS, PackedBatch, PassOptions, Projection,
-    Purpose, Qwen3Config, Sampled, Sampler, SamplingParams, Sequence,
+    AdamW, Decoder, DrawKey, Entry, LoraConfig, Model, OptimizerConfig, PAGE_TOKENS, PackedBatch,
+    PassOptions, Precision, Projection, Purpose, Qwen3Config, Sampled, Sampler, SamplingParams,
+    Sequence,
 };
 
 const TEMPERATURE: f32 = 0.7;
@@ -154,6 +155,29 @@ fn a_policy_with_adapters_decodes_what_it_trains() {
             ..LoraConfig::default()
         };
         check_model(&adapted(&quickstart(), &lora), &[2, 5, 16, 17, 33, 64, 150]);
+    }
+}
+
+/// Also after a step of the optimiser, which changes the weights under the copies that products read.
+#[test]
+fn a_policy_in_bf16_decodes_what_it_trains() {
+    let lora = LoraConfig::default();
+    for mut model in [
+        cpu(&quickstart()),
+        cpu(&qwen3_06b_slice()),
+        adapted(&quickstart(), &lora),
+    ] {
+        let lengths = [2, 5, 17, 33, 70];
+        let in_f32 = alone(&model, &sequences(&lengths, model.vocabulary()));
+        model.use_precision(Precision::Bf16).unwrap();
+        check_model(&model, &lengths);
+        let before = alone(&model, &sequences(&lengths, model.vocabulary()));
+        assert!(before != in_f32, "products are still in f32");
+        let mut optimizer = AdamW::new(&model, OptimizerConfig::default()).unwrap();
+        train(&model, &mut optimizer, 0.02);
+        let after = alone(&model, &sequences(&lengths, model.vocabulary()));
+        assert!(after != before, "products still read the old weights");
+        check_model(&model, &lengths);
     }
 }
 

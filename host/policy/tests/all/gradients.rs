@@ -3,8 +3,8 @@
 use crate::support::{cpu, ids, pack, quickstart, tiny};
 use candle_core::{DType, Device, Tensor};
 use rlf_policy::{
-    AdamW, Gradients, Key, Model, Operators, OptimizerConfig, PackedBatch, PassOptions, Purpose,
-    Qwen3Config, TokenStats, micro_batches,
+    AdamW, Gradients, Key, Model, Operators, OptimizerConfig, PackedBatch, PassOptions, Precision,
+    Purpose, Qwen3Config, TokenStats, micro_batches,
 };
 
 const TEMPERATURE: f32 = 0.8;
@@ -109,6 +109,24 @@ fn fused_operators_have_the_gradients_of_their_plain_twins() {
 }
 
 #[test]
+fn gradients_in_bf16_are_those_in_f32_but_for_rounding() {
+    let config = quickstart();
+    let mut model = cpu(&config);
+    let batches = batches(&config);
+    let (_, expected) = gradients(&model, &batches, PassOptions::default());
+    model.use_precision(Precision::Bf16).unwrap();
+    let (_, rounded) = gradients(&model, &batches, PassOptions::default());
+    let mut worst = 0.0;
+    for ((name, rounded), (_, expected)) in rounded.iter().zip(expected.iter()) {
+        let difference = difference(rounded, expected);
+        assert!(difference < 0.05, "{name}: {difference}");
+        worst = f32::max(worst, difference);
+    }
+    // A number in bf16 has 8 bits.
+    assert!(worst > 1e-3, "{worst}: products are still in f32");
+}
+
+#[test]
 fn gradients_of_micro_batches_are_added_in_their_order_bit_for_bit() {
     let config = quickstart();
     let mut model = cpu(&config);
@@ -189,28 +207,28 @@ fn every_parameters_gradient_agrees_with_a_numeric_one() {
 #[test]
 fn checkpointing_and_workers_change_no_bit() {
     let config = quickstart();
-    let model = cpu(&config);
+    let mut model = cpu(&config);
     let batches = batches(&config);
     assert!(batches.len() >= 3);
-    let (expected_loss, expected) = gradients(&model, &batches, PassOptions::default());
-    let expected = bits(&expected);
-    for workers in [1, 2, 3] {
-        for checkpointing in [false, true] {
-            let (loss, got) = gradients(
-                &model,
-                &batches,
-                PassOptions {
+    for precision in [Precision::F32, Precision::Bf16] {
+        model.use_precision(precision).unwrap();
+        let (expected_loss, expected) = gradients(&model, &batches, PassOptions::default());
+        let expected = bits(&expected);
+        for workers in [1, 2, 3] {
+            for checkpointing in [false, true] {
+                let options = PassOptions {
                     workers,
                     checkpointing,
                     ..PassOptions::default()
-                },
-            );
-            assert_eq!(loss.to_bits(), expected_loss.to_bits());
-            assert_eq!(
-                bits(&got),
-                expected,
-                "{workers} workers, checkpointing {checkpointing}"
-            );
+                };
+                let (loss, got) = gradients(&model, &batches, options);
+                assert_eq!(loss.to_bits(), expected_loss.to_bits());
+                assert_eq!(
+                    bits(&got),
+                    expected,
+                    "{precision:?}, {workers} workers, checkpointing {checkpointing}"
+                );
+            }
         }
     }
 }

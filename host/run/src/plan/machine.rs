@@ -58,7 +58,7 @@ const fn gpu(
 pub enum Speed {
     /// A CPU.
     Cpu {
-        /// Floating-point operations per second of matrix products in f32, on all threads, as measured.
+        /// Floating-point operations per second of matrix products in the precision of the run, on all threads, as measured.
         products: f64,
     },
     /// A GPU, as its maker states.
@@ -121,10 +121,10 @@ impl PlannedMachine {
     }
 
     /// This machine with an open device. The speed of a CPU is measured with so many threads, for a fraction of a second.
-    pub fn here(device: &Device, workers: usize) -> Self {
+    pub fn here(device: &Device, precision: Precision, workers: usize) -> Self {
         let speed = match Processor::of(device) {
             Processor::Cpu => Some(Speed::Cpu {
-                products: product_rate(workers, MEASURED),
+                products: product_rate(precision, workers, MEASURED),
             }),
             Processor::Cuda => {
                 let name = device_facts(device).name;
