@@ -11,8 +11,12 @@
 //!
 //! A call is valid if the tool answered it, even with a failure ("no such city"). It is invalid if it could not be
 //! parsed, its arguments did not fit, or it ran into a limit. Faults of the plugin or the host (a trap, something
-//! unavailable) do not count, and neither does a call in the last turn, which is not run. Each graded call also gets
-//! `valid` 1 or 0 as credit of its own event.
+//! unavailable) do not count, and neither does a call in the last turn, which is not run.
+//!
+//! | credit | is |
+//! |---|---|
+//! | `valid` | of each graded call: 1 or 0. A turn with more calls has more of it |
+//! | `turn_valid` | of each turn with a graded call: the share of valid ones among them, 0 to 1 |
 //!
 //! ```toml
 //! [plugins.tool-use.config]   # every key may be left out
@@ -51,6 +55,13 @@ fn init(config: Config) -> Result<Config, String> {
     Ok(config)
 }
 
+/// A turn, and how many of its calls were valid of those that are judged.
+struct JudgedTurn {
+    event: u32,
+    valid: usize,
+    judged: usize,
+}
+
 /// Counts calls and how they ended.
 #[reward]
 fn tool_use(_task: &Task, trajectory: &Trajectory, config: &Config) -> Terms {
@@ -58,11 +69,17 @@ fn tool_use(_task: &Task, trajectory: &Trajectory, config: &Config) -> Terms {
     let (mut calls, mut valid, mut invalid, mut succeeded, mut repeated) =
         (0_usize, 0_usize, 0_usize, 0_usize, 0_usize);
     let mut seen = BTreeSet::new();
+    let mut turns: Vec<JudgedTurn> = Vec::new();
     for (index, event) in trajectory.events.iter().enumerate() {
         match event {
             Event::Turn(turn) => {
                 calls += turn.calls.len() + turn.malformed.len();
                 invalid += turn.malformed.len();
+                turns.push(JudgedTurn {
+                    event: index as u32,
+                    valid: 0,
+                    judged: turn.malformed.len(),
+                });
                 repeated += turn
                     .calls
                     .iter()
@@ -88,9 +105,17 @@ fn tool_use(_task: &Task, trajectory: &Trajectory, config: &Config) -> Terms {
                     Ended::Trap | Ended::Unavailable | Ended::Cancelled => continue,
                 };
                 terms = terms.at_event(index as u32, "valid", credit);
+                if let Some(turn) = turns.last_mut() {
+                    turn.valid += usize::from(credit == 1.0);
+                    turn.judged += 1;
+                }
             }
             Event::User(_) => {}
         }
+    }
+    for turn in turns.iter().filter(|turn| turn.judged > 0) {
+        let share = turn.valid as f64 / turn.judged as f64;
+        terms = terms.at_event(turn.event, "turn_valid", share);
     }
     let judged = valid + invalid;
     let truth = |holds: bool| if holds { 1.0 } else { 0.0 };

@@ -87,18 +87,28 @@ fn too_few_too_many_and_repeated_calls_are_counted() {
     assert_eq!(terms(json!({}), again), [1.0, 1.0, 1.0, 3.0, 0.0, 1.0]);
 }
 
+fn credits(trajectory: Trajectory, name: &str) -> Vec<(u32, f64)> {
+    let score = grade(json!({}), trajectory);
+    let of_name = (score.per_event.iter()).filter(|(_, term)| term.name == name);
+    of_name.map(|(event, term)| (*event, term.value)).collect()
+}
+
 #[test]
 fn each_judged_call_has_its_own_credit() {
-    let score = grade(
-        json!({}),
-        called(&[Ended::Ok, Ended::Trap, Ended::InvalidArguments]),
-    );
-    let credits: Vec<(u32, &str, f64)> = score
-        .per_event
-        .iter()
-        .map(|(event, term)| (*event, term.name.as_str(), term.value))
-        .collect();
-    assert_eq!(credits, [(1, "valid", 1.0), (5, "valid", 0.0)]);
+    let trajectory = called(&[Ended::Ok, Ended::Trap, Ended::InvalidArguments]);
+    assert_eq!(credits(trajectory, "valid"), [(1, 1.0), (5, 0.0)]);
+}
+
+#[test]
+fn each_turn_with_judged_calls_has_the_share_of_valid_ones() {
+    let trajectory = called(&[Ended::Ok, Ended::Trap, Ended::InvalidArguments]);
+    assert_eq!(credits(trajectory, "turn_valid"), [(0, 1.0), (4, 0.0)]);
+    // A turn with two calls, of which one is valid.
+    let mut trajectory = called(&[Ended::Ok, Ended::Timeout]);
+    trajectory.events.remove(2);
+    assert_eq!(credits(trajectory, "turn_valid"), [(0, 0.5)]);
+    let trajectory = called(&[Ended::Ok]).malformed("{", "bad-json");
+    assert_eq!(credits(trajectory, "turn_valid"), [(0, 1.0), (2, 0.0)]);
 }
 
 #[test]

@@ -10,12 +10,13 @@ use super::{AdvantageEstimator, Sample};
 ///
 /// ```text
 /// A_i    = (R_i - mean(R)) / (std(R) + eps)               over the group, as in GRPO
-/// T_i,k  = (r_i,k - mean(r_.,k)) / (std(r_.,k) + eps)     over the group's trajectories that have a turn k
+/// T_i,k  = (r_i,k - mean(r_.,k)) / (std(r_.,k) + eps)     over the group's trajectories with a turn after turn k
 /// A_i,k  = T_i,k + A_i    before the last turn;    A_i    in the last turn
 /// ```
 ///
-/// The paper has two turns and a weight for `A_i` in the first one, which is 1 here: the rewards' own weights say how much
-/// turns count. A trajectory without turn rewards has 0 for each of its turns.
+/// The paper has two turns and a weight for `A_i` in the first one, which is 1 here. A trajectory without turn rewards has 0
+/// for each of its turns. A last turn is not compared with others, because it answers: rewards of calls would then teach
+/// never to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MtGrpo {
     /// The normalisation of outcomes and of turns.
@@ -34,7 +35,7 @@ impl AdvantageEstimator for MtGrpo {
     fn advantages(&self, batch: &[Sample]) -> Vec<Vec<f32>> {
         let mut by_turn: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
         for sample in batch.iter().filter(|sample| !sample.excluded()) {
-            for (turn, reward) in turn_rewards(sample).enumerate() {
+            for (turn, reward) in turns_before_last(sample) {
                 let rewards = by_turn.entry((sample.group(), turn)).or_default();
                 rewards.push(reward);
             }
@@ -44,12 +45,10 @@ impl AdvantageEstimator for MtGrpo {
             if sample.excluded() {
                 continue;
             }
-            let earlier = sample.turns().len().saturating_sub(1);
-            let turns = sample.turns().iter().zip(turn_rewards(sample)).enumerate();
-            for (turn, (tokens, reward)) in turns.take(earlier) {
+            for (turn, reward) in turns_before_last(sample) {
                 let group = &by_turn[&(sample.group(), turn)];
                 let credit = self.grpo.normalise(reward, group) as f32;
-                for advantage in &mut advantages[tokens.clone()] {
+                for advantage in &mut advantages[sample.turns()[turn].clone()] {
                     *advantage += credit;
                 }
             }
@@ -58,10 +57,11 @@ impl AdvantageEstimator for MtGrpo {
     }
 }
 
-/// The rewards of a trajectory's turns, one for each.
-fn turn_rewards(sample: &Sample) -> impl Iterator<Item = f64> {
+/// The turns of a trajectory before its last one, with their rewards.
+fn turns_before_last(sample: &Sample) -> impl Iterator<Item = (usize, f64)> {
     let rewards = sample.turn_rewards().unwrap_or_default();
-    (0..sample.turns().len()).map(|turn| rewards.get(turn).copied().unwrap_or_default())
+    let earlier = sample.turns().len().saturating_sub(1);
+    (0..earlier).map(|turn| (turn, rewards.get(turn).copied().unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -106,6 +106,17 @@ mod tests {
             MtGrpo::default().advantages(&batch),
             Grpo::default().advantages(&batch)
         );
+    }
+
+    #[test]
+    fn an_answer_does_not_make_a_call_in_the_same_turn_good() {
+        // The first trajectory answers in its second turn, and the others call once more.
+        let answers = sample(0, &[1.0, 0.0], 0.0);
+        let three = [true, false, true, false, true];
+        let calls = || Sample::from_mask(0, &three, 0.0).with_turn_rewards(vec![1.0, 1.0, 0.0]);
+        for advantages in MtGrpo::default().advantages(&[answers, calls(), calls()]) {
+            assert!(advantages.iter().all(|a| *a == 0.0), "{advantages:?}");
+        }
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn remax(batch: &[Sample]) -> Vec<Vec<f64>> {
     })
 }
 
-/// arXiv:2505.11821, section 4.2, with a weight of 1.
+/// arXiv:2505.11821, section 4.2, with a weight of 1, for any number of turns.
 fn mt_grpo(batch: &[Sample], eps: f64) -> Vec<Vec<f64>> {
     let turn_reward = |j: usize, turn: usize| -> f64 {
         let rewards = batch[j].turn_rewards().unwrap_or_default();
@@ -109,9 +109,9 @@ fn mt_grpo(batch: &[Sample], eps: f64) -> Vec<Vec<f64>> {
         if turn + 1 == turns.len() {
             return outcome[i][t];
         }
-        let with_turn = peers(batch, i).into_iter();
-        let with_turn = with_turn.filter(|j| batch[*j].turns().len() > turn);
-        let r: Vec<f64> = with_turn.map(|j| turn_reward(j, turn)).collect();
+        let goes_on = |j: &usize| batch[*j].turns().len() > turn + 1;
+        let others = peers(batch, i).into_iter().filter(goes_on);
+        let r: Vec<f64> = others.map(|j| turn_reward(j, turn)).collect();
         (turn_reward(i, turn) - mean(&r)) / (deviation(&r) + eps) + outcome[i][t]
     })
 }
