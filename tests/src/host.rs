@@ -248,6 +248,17 @@ impl Host {
         self.start(arguments).wait()
     }
 
+    /// Runs `rlf-host` with these arguments. RLF_PLUGINS names `folder` as that of the shipped plugins.
+    pub fn run_with_shipped<'a>(
+        &self,
+        folder: &str,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Ended {
+        let mut command = Command::new(self.project.binary());
+        command.env("RLF_PLUGINS", folder);
+        self.start_by(command, arguments).wait()
+    }
+
     /// Runs `rlf-host plugin` on [`Host::plugins`].
     pub fn plugin<'a>(&'a self, arguments: impl IntoIterator<Item = &'a str>) -> Ended {
         let own: [&Path; 3] = ["plugin".as_ref(), "--plugins".as_ref(), self.plugins()];

@@ -23,7 +23,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Build everything and train a small policy with sandboxed tools
+    /// Build the program and the plugins of the quickstart, and train a small policy
     Quickstart {
         /// Arguments for `rlf-host train`: `--overwrite`, `--seed 2`, `--run DIR`, ..
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

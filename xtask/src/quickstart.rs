@@ -39,9 +39,9 @@ pub fn run(project: &Project, extra: &[String]) -> Result<()> {
          \x20 {binary} rollout {run}    one task, turn by turn\n\
          \x20 {binary} eval {run}       success by kind of task, greedy and sampled\n\
          \x20 {binary} plugin call calculator calculate '{{\"expression\": \"(2+3)*4\"}}'\n\
-         \x20 {binary} train {CONFIG} --plugins target/plugins --overwrite    train again\n\
+         \x20 {binary} train {CONFIG} --overwrite    train again\n\
          \x20 cargo xtask plugins    the other plugins: interpreters, environments, rewards\n\
-         \x20 cargo xtask test"
+         \x20 cargo xtask test       build everything and run all tests"
     );
     Ok(())
 }

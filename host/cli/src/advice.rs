@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 
 use anyhow::anyhow;
 use rlf_rollout::RolloutError;
+use rlf_run::plugins::SHIPPED_VARIABLE;
 use rlf_run::{ConfigurationError, FolderError, PluginsError, RunFailure};
 use rlf_train::error::TrainError;
 use rlf_train::run::RunError;
@@ -11,6 +12,14 @@ use rlf_train::run::RunError;
 /// Adds the options of `train`, `eval`, `rollout` and `replay` that mend the error, if there are any.
 pub(crate) fn with_options(failure: impl Into<RunFailure>) -> anyhow::Error {
     let failure = failure.into();
+    if let RunFailure::Run(RunError::NoRun { path })
+    | RunFailure::Training(TrainError::Run(RunError::NoRun { path })) = &failure
+    {
+        return anyhow!(
+            "there is no run in {} to resume (it has no config.toml); leave out --resume to begin one",
+            path.display()
+        );
+    }
     let (before, after) = match &failure {
         RunFailure::Configuration(ConfigurationError::Setting { .. }) => ("--set ", ""),
         RunFailure::Configuration(ConfigurationError::Value { key, .. }) => ("", for_endpoint(key)),
@@ -22,6 +31,14 @@ pub(crate) fn with_options(failure: impl Into<RunFailure>) -> anyhow::Error {
         }
         RunFailure::Folder(FolderError::NotEmpty { .. } | FolderError::NotARun { .. }) => {
             ("", " (--run DIR)")
+        }
+        RunFailure::Plugins(PluginsError::NoDirectory(folder))
+            if std::env::var_os(SHIPPED_VARIABLE).is_some() =>
+        {
+            return anyhow!(
+                "{SHIPPED_VARIABLE} names {}, and there is no such folder; correct the variable, or unset it",
+                folder.display()
+            );
         }
         RunFailure::Plugins(PluginsError::NoDirectory(_)) => ("", " (--plugins DIR)"),
         RunFailure::TooLarge { .. } => ("", " (`rlf-host plan CONFIG` shows more)"),
@@ -53,7 +70,6 @@ fn for_endpoint(key: &str) -> &'static str {
 fn for_run(error: &RunError) -> &'static str {
     match error {
         RunError::Exists { .. } => " (--resume, --overwrite or --run DIR)",
-        RunError::NoRun { .. } => " (without --resume, a new run begins there)",
         RunError::Changed { .. } => " (--allow-changes)",
         RunError::Io { source, .. }
             if matches!(
@@ -84,7 +100,7 @@ mod tests {
             changes: Vec::new(),
         };
         for (error, option) in [
-            (RunError::NoRun { path: path() }, "without --resume"),
+            (RunError::NoRun { path: path() }, "leave out --resume"),
             (RunError::Exists { path: path() }, "--resume"),
             (changed, "--allow-changes"),
             (

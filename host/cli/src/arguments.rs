@@ -48,7 +48,7 @@ pub(crate) enum Command {
     /// Fails if the run does not fit, and says which keys to change and what each change saves. Memory is counted from the
     /// shape of the policy and the sizes of the configuration. Times are rough estimates.
     Plan(Plan),
-    /// Train the variants of a configuration from the same seeds, and compare them in one table
+    /// Train the variants of a configuration from the same seeds, and compare them
     ///
     /// Each table `[ablate.NAME]` of the configuration is a variant: `set` lists settings, as `--set` takes them. Runs that
     /// are complete are left as they are, so a command that was stopped goes on when it is repeated.
@@ -195,8 +195,6 @@ pub(crate) struct Train {
 pub(crate) struct Plan {
     /// Configuration file, or the name of one that ships with the program, such as quickstart
     pub(crate) config: PathBuf,
-    #[command(flatten)]
-    pub(crate) plugins: PluginDirectory,
     /// Plan for this GPU, which need not be here (default: the device of the configuration on this machine)
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(PlannedMachine::NAMES))]
     pub(crate) machine: Option<String>,
@@ -227,7 +225,7 @@ pub(crate) struct Ablate {
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Train each variant with these seeds, such as 1,2,3 (default: `seed` of the configuration)
-    #[arg(long, value_name = "SEEDS", value_delimiter = ',')]
+    #[arg(long, value_name = "SEEDS", value_delimiter = ',', value_parser = seed)]
     pub(crate) seeds: Vec<u64>,
     /// Train only these variants; may be repeated
     #[arg(long, value_name = "NAME")]
@@ -238,6 +236,12 @@ pub(crate) struct Ablate {
     /// Print the table as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Parses one of several seeds.
+fn seed(text: &str) -> Result<u64, &'static str> {
+    let seed = text.parse().ok();
+    seed.ok_or("seeds are whole numbers, such as 1,2,3")
 }
 
 #[derive(Debug, Args)]
@@ -336,7 +340,7 @@ pub(crate) struct Replay {
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,
     /// The step of RL, from 1
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    #[arg(long, value_name = "N", value_parser = step)]
     pub(crate) step: u64,
     /// Outcomes of calls that may not repeat
     #[arg(long, value_enum, default_value_t = ReplayedOutcomes::Recorded)]
@@ -344,6 +348,12 @@ pub(crate) struct Replay {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Parses a step of RL.
+fn step(text: &str) -> Result<u64, &'static str> {
+    let step = text.parse().ok().filter(|step| *step > 0);
+    step.ok_or("steps are whole numbers that count from 1")
 }
 
 /// The outcomes of calls that time stopped, or whose tools look outside of the sandbox.

@@ -117,7 +117,7 @@ fn main() -> ExitCode {
             eprintln!(
                 "{} {}",
                 console::style("error:").red().bold().for_stderr(),
-                display::printable(&error_text(&error))
+                display::printable(&plugins::with_variable(error_text(&error)))
             );
             failure
         }

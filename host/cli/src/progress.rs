@@ -221,7 +221,8 @@ fn template(summary: &RunSummary) -> String {
     match (changed.is_empty(), summary.history) {
         (true, _) => format!("{origin}: earlier turns read the same when they are rendered again"),
         (false, History::AsSampled) => format!(
-            "{origin}: earlier turns stay as they were sampled; rendered again, some would read differently ({changed})"
+            "{origin}: the model keeps reading its earlier turns exactly as it wrote them (the template would write some \
+             otherwise: {changed})"
         ),
         (false, History::Template) => format!(
             "{origin}: changes earlier turns when it renders them again ({changed}); each change begins a new training sequence"
@@ -290,8 +291,8 @@ mod tests {
         }
         assert_eq!(
             told(&["thoughts", "white space"], History::AsSampled),
-            "chat.jinja: earlier turns stay as they were sampled; rendered again, some would read \
-             differently (thoughts, white space)"
+            "chat.jinja: the model keeps reading its earlier turns exactly as it wrote them (the template would write some \
+             otherwise: thoughts, white space)"
         );
         assert_eq!(
             told(&["thoughts"], History::Template),

@@ -152,16 +152,16 @@ pub(crate) fn assign_names(
         let found: Vec<&Place> = places.iter().filter(|place| place.name == folder).collect();
         if found.is_empty() {
             let names = places.iter().map(|place| place.name.as_str());
-            let mend = match rlf_config::nearest(folder, names) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => BUILD_SHIPPED.to_owned(),
+            let (kind, mend) = match rlf_config::nearest(folder, names) {
+                Some(near) => (ProblemKind::Misspelt, format!("did you mean `{near}`?")),
+                None => (ProblemKind::Grants, BUILD_SHIPPED.to_owned()),
             };
             let what = if folder == alias {
                 "this directory has no such plugin".to_owned()
             } else {
                 format!("it needs the plugin `{folder}`, which this directory does not have")
             };
-            let refusal = LoadRefusal::new(ProblemKind::Grants, what, mend);
+            let refusal = LoadRefusal::new(kind, what, mend);
             problems.push(refusal.about(alias, directory));
         }
         jobs.extend(found.into_iter().cloned().map(job));

@@ -23,6 +23,8 @@ pub enum ProblemKind {
     Manifest,
     /// The operator's entry is wrong, or names something that does not exist.
     Grants,
+    /// The operator's entry names a plugin that does not exist, and one with a similar name does.
+    Misspelt,
     /// Two plugins, or two tools, have the same name.
     Name,
     /// The file is not a component, or has the wrong kind or version.
@@ -44,7 +46,7 @@ impl ProblemKind {
         match self {
             Self::File => "its files cannot be read",
             Self::Manifest => "its plugin.toml is wrong",
-            Self::Grants => "what the configuration says of it is wrong",
+            Self::Grants | Self::Misspelt => "what the configuration says of it is wrong",
             Self::Name => "something else has its name",
             Self::Component => "its file is not a component, or has the wrong kind or version",
             Self::Gates => {

@@ -10,6 +10,7 @@ use rlf_sandbox::{ComponentInfo, Sandbox};
 
 use crate::candidate;
 use crate::directories::{PluginDirectories, remove_shadowed_tools};
+use crate::discovery;
 use crate::files::PluginFiles;
 use crate::grants::PluginGrants;
 use crate::job::{Job, run_all};
@@ -17,6 +18,10 @@ use crate::kind::Kinds;
 use crate::manifest::{PluginKind, PluginManifest};
 use crate::plugin::Plugin;
 use crate::problem::{BUILD_SHIPPED, LoadRefusal, Problem, ProblemKind};
+
+/// The cure for a directory that cannot be read.
+const NAME_DIRECTORY: &str =
+    "give one with --plugins DIR, or build ours with `cargo xtask plugins`";
 
 /// The plugins of a run, and the problems of those that were not loaded. The default has none.
 #[derive(Default)]
@@ -100,8 +105,7 @@ impl Registry {
                 path: directory.to_owned(),
                 kind: ProblemKind::File,
                 what: format!("cannot read the plugin directory: {error}"),
-                mend: "give one with --plugins DIR, or build ours with `cargo xtask plugins`"
-                    .into(),
+                mend: NAME_DIRECTORY.into(),
             });
         });
         let mut jobs = places.jobs(grants_by_name, &mut problems);
@@ -144,6 +148,11 @@ impl Registry {
             .filter_map(|plugin| Some((plugin, self.jobs.get(plugin.name())?)))
     }
 
+    /// True if a directory holds anything that can be a plugin.
+    pub fn finds_any(directory: &Path) -> bool {
+        discovery::places(directory).is_ok_and(|places| !places.is_empty())
+    }
+
     /// Loads one plugin by its path: a folder, or a bare component or source file. Its name is that of the folder or the
     /// file. The first of `directories` that has the interpreter of a source file provides it.
     pub fn load_one(
@@ -168,7 +177,7 @@ impl Registry {
         let places = PluginDirectories::find(directories, grants_by_name, |directory, error| {
             unreadable.get_or_insert_with(|| {
                 let what = format!("cannot read it: {error}");
-                let refusal = LoadRefusal::new(ProblemKind::File, what, "correct the path");
+                let refusal = LoadRefusal::new(ProblemKind::File, what, NAME_DIRECTORY);
                 refusal.about(name, directory)
             });
         });

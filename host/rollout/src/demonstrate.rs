@@ -59,6 +59,7 @@ pub fn demonstrate<'a>(
             SetupError::Rollout(error) => error,
         })?;
         let mut observations = Vec::new();
+        // Counted from 0 for plugins, and from 1 for people.
         let mut turn = 0;
         while !matches!(episode.next_input(), NextInput::Finished) {
             let text = demonstrator
@@ -86,7 +87,8 @@ pub fn demonstrate<'a>(
                 );
                 let tools: Vec<&str> = episode.tools().iter().map(|tool| &*tool.name).collect();
                 return Err(wrong(format!(
-                    "turn {turn} is {what}: {text:?}; there are: {}",
+                    "turn {} is {what}: {text:?}; there are: {}",
+                    turn + 1,
                     tools.join(", ")
                 )));
             }
@@ -98,7 +100,7 @@ pub fn demonstrate<'a>(
             let outcomes = environment.act(step, &context, &mut episode).await?;
             let failed = outcomes.iter().find(|outcome| outcome.ended != Ended::Ok);
             if let Some(failed) = failed.filter(|_| task.environment.is_none()) {
-                return Err(wrong(format!("turn {turn}: {}", ended_badly(failed))));
+                return Err(wrong(format!("turn {}: {}", turn + 1, ended_badly(failed))));
             }
             observations.extend(outcomes.iter().map(|outcome| {
                 outcome

@@ -397,6 +397,9 @@ pub enum ControlError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SavedRunError {
+    /// The folder does not exist.
+    #[error("there is no folder {}", .0.display())]
+    NoFolder(PathBuf),
     /// The folder holds no run.
     #[error("{} is not a run: it has no {missing}", path.display())]
     NotARun {
@@ -473,6 +476,9 @@ impl SavedRunError {
     pub(crate) fn unless_run(run: &Path, needed: &Path) -> Result<(), Self> {
         if run.is_file() {
             return Err(Self::IsAFile(run.to_owned()));
+        }
+        if !run.exists() {
+            return Err(Self::NoFolder(run.to_owned()));
         }
         if needed.exists() {
             return Ok(());

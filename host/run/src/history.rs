@@ -146,6 +146,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let refused = |path: &Path| RunHistory::read(path).err().unwrap().to_string();
         assert!(refused(folder.path()).ends_with(" is not a run: it has no metrics.jsonl"));
+        let none = folder.path().join("none");
+        let missing = format!("there is no folder {}", none.display());
+        assert_eq!(refused(&none), missing);
         let file = folder.path().join("config.toml");
         std::fs::write(&file, "").unwrap();
         assert!(refused(&file).ends_with("config.toml is a file; give the run's folder"));

@@ -17,7 +17,7 @@ use rlf_models::Models;
 use rlf_plugins::follower::Follower;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::plugin::Plugin;
-use rlf_plugins::problem::described;
+use rlf_plugins::problem::{ProblemKind, described};
 use rlf_plugins::registry::Registry;
 use rlf_policy::{Model, PolicyError, Purpose, Sampler, SamplingParams};
 use rlf_rewards::reward_stack::RewardStack;
@@ -125,6 +125,22 @@ fn report_problems(
     }
 }
 
+/// Refuses the settings of a plugin that does not exist if one with a similar name does: they would not limit that one.
+fn refuse_misspelt(registry: &Registry) -> Result<(), ConfigurationError> {
+    let mut problems = registry.problems().iter();
+    let Some(problem) = problems.find(|problem| problem.kind == ProblemKind::Misspelt) else {
+        return Ok(());
+    };
+    let key = format!("plugins.{}", problem.label());
+    let text = format!(
+        "[{key}]: {} ({}); {} Otherwise remove the table",
+        problem.what,
+        problem.path.display(),
+        problem.mend
+    );
+    Err(ConfigurationError::value(key, text))
+}
+
 fn open_tasks(
     config: &RunConfig,
     reporter: &dyn RunReporter,
@@ -207,6 +223,7 @@ impl RunParts {
         let external_engine = RunEngine::open(&config, run)?;
         let leader = (config.agent.as_ref()).and_then(|agent| agent.plugin.clone());
         let registry = plugins.load(&bindings(&config, run), &sandbox, reporter);
+        refuse_misspelt(&registry)?;
         let staleness = config.rl.as_ref().map_or(0, |rl| rl.staleness);
         let (models, own_weights) =
             open_models_of_run(&config.asked_models(), config.workers(), run, staleness)?;

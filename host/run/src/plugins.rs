@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use rlf_config::nearest;
 use rlf_environments::EnvironmentLoader;
 use rlf_interpreters::InterpreterLoader;
 use rlf_plugins::grants::PluginGrants;
@@ -112,26 +113,46 @@ impl PluginSources {
     /// The path of a configuration: `named` if there is such a file, else the shipped configuration of that name. The
     /// shipped ones are beside the shipped plugins, or, in a clone, beside the folder of the build.
     pub fn configuration(&self, named: &Path) -> PathBuf {
-        let name = named.to_string_lossy();
         if named.components().count() != 1 || named.exists() {
             return named.to_owned();
         }
+        let name = named.to_string_lossy();
         let file = format!("{}.toml", name.strip_suffix(".toml").unwrap_or(&name));
-        let folders = self
-            .shipped
-            .iter()
-            .flat_map(|shipped| shipped.ancestors().skip(1).take(2));
-        let mut shipped = folders.map(|folder| folder.join("configs").join(&file));
+        let mut shipped = self.configurations().map(|folder| folder.join(&file));
         shipped
             .find(|file| file.is_file())
             .unwrap_or_else(|| named.to_owned())
+    }
+
+    /// The name of a shipped configuration that resembles the name of the file `named`.
+    pub fn nearest_configuration(&self, named: &Path) -> Option<String> {
+        let entries = self
+            .configurations()
+            .filter_map(|folder| folder.read_dir().ok());
+        let files = entries
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()));
+        let names: Vec<String> = files
+            .filter(|file| file.extension().is_some_and(|found| found == "toml"))
+            .filter_map(|file| Some(file.file_stem()?.to_str()?.to_owned()))
+            .collect();
+        let name = named.file_name()?.to_str()?;
+        let name = name.strip_suffix(".toml").unwrap_or(name);
+        nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
+    }
+
+    /// The folders that may hold the shipped configurations.
+    fn configurations(&self) -> impl Iterator<Item = PathBuf> {
+        let shipped = self.shipped.iter();
+        let folders = shipped.flat_map(|shipped| shipped.ancestors().skip(1).take(2));
+        folders.map(|folder| folder.join("configs"))
     }
 
     /// The directories, formatted for messages.
     pub fn display(&self) -> String {
         let all = self.all();
         if all.is_empty() {
-            return "no plugin directory".to_owned();
+            return "the empty list of plugin directories".to_owned();
         }
         let all: Vec<String> = all.iter().map(|path| path.display().to_string()).collect();
         all.join(" and ")
@@ -267,6 +288,13 @@ mod tests {
         let named = in_a_clone.configuration(Path::new("quickstart"));
         assert_eq!(named, configs.join("quickstart.toml"));
         assert_eq!(found("quick"), Path::new("quick"));
+        let near = |named: &str| sources.nearest_configuration(Path::new(named));
+        assert_eq!(near("quickstrat").as_deref(), Some("quickstart"));
+        assert_eq!(
+            near("configs/quickstrat.toml").as_deref(),
+            Some("quickstart")
+        );
+        assert_eq!(near("mine.toml"), None);
         assert_eq!(found("other/quickstart"), Path::new("other/quickstart"));
     }
 

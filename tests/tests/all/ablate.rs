@@ -1,4 +1,4 @@
-//! `rlf-host ablate`: variants of one configuration, trained from the same seeds and compared in one table.
+//! `rlf-host ablate`: variants of one configuration, trained from the same seeds and compared.
 
 use rlf_tests::Experiment;
 
@@ -57,6 +57,9 @@ fn variants_are_trained_once_and_compared() {
         shown.contains("means of 2 seeds ± standard deviation"),
         "{again}"
     );
+    for row in ["\n    seed 2 ", "\n  exact-match.em "] {
+        assert!(shown.contains(row), "no `{row}`: {again}");
+    }
     assert!(!shown.contains("rl  1/4"), "{again}");
 
     // A changed configuration is no variant of the same runs.

@@ -180,27 +180,46 @@ fn what_is_missing_is_named() {
         .refused_with(&["no/such/config.toml", "No such file"]);
     for command in ["eval", "rollout", "report"] {
         host.run([command, "no/such/run"])
-            .refused_with(&["no/such/run"]);
+            .refused_with(&["there is no folder no/such/run"]);
     }
     host.run(["plugin", "list", "--config", "no/such/config.toml"])
         .refused_with(&["no/such/config.toml"]);
     let resumed = experiment.try_train("run", &["--resume"]);
-    refused_with(&experiment, &resumed, &["holds no run"]);
+    let told = ["there is no run in ", "leave out --resume"];
+    refused_with(&experiment, &resumed, &told);
+    for command in ["train", "plan"] {
+        host.run([command, "configs/quickstrat.toml"])
+            .refused_with(&["configs/quickstrat.toml", "did you mean `quickstart`?"]);
+    }
 }
 
 #[test]
-fn a_missing_plugin_directory_is_named_with_what_makes_it() {
+fn a_plugin_directory_that_is_missing_or_empty_is_named_with_the_place_that_names_it() {
     let experiment = Experiment::tiny();
     let config = experiment.write("edited.toml", experiment.text());
-    let attempt = experiment.host().run([
-        "train".as_ref(),
-        config.as_os_str(),
-        "--plugins".as_ref(),
-        "no/such/plugins".as_ref(),
-        "--run".as_ref(),
-        experiment.path("run").as_os_str(),
-    ]);
-    let parts = ["no/such/plugins", "cargo xtask plugins"];
+    let (run, empty) = (experiment.path("run"), experiment.path("empty"));
+    fs::create_dir(&empty).expect("can be made");
+    let train = ["train", as_str(&config), "--run", as_str(&run)];
+    for (folder, wrong) in [
+        ("no/such/plugins", "there is no such folder"),
+        ("README.md", "this is a file, not a folder"),
+        (as_str(&empty), "this folder holds no plugin"),
+    ] {
+        let arguments = [&train[..], &["--plugins", folder]].concat();
+        let attempt = experiment.host().run(arguments);
+        let told = format!("--plugins {folder}: {wrong}");
+        refused_with(&experiment, &attempt, &[&told]);
+    }
+    let attempt = experiment.host().run_with_shipped("no/such/plugins", train);
+    let told = "RLF_PLUGINS names no/such/plugins, and there is no such folder";
+    refused_with(&experiment, &attempt, &[told]);
+}
+
+#[test]
+fn settings_of_a_misspelt_plugin_are_refused() {
+    let experiment = Experiment::tiny().with("plugins.calculatr.retries", 0);
+    let attempt = experiment.try_train("run", &[]);
+    let parts = ["[plugins.calculatr]", "did you mean `calculator`?"];
     refused_with(&experiment, &attempt, &parts);
 }
 

@@ -33,7 +33,8 @@ fn the_doctor_tells_processor_devices_cache_and_pools() {
         "wasm target",
         "sandbox  ",
         "calls at once",
-        "memory is set back by",
+        "nested calls",
+        "after a call, ",
     ] {
         assert!(
             printed.succeeded().stdout.contains(row),

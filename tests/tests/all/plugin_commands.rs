@@ -343,14 +343,19 @@ fn a_misspelt_table_of_grants_is_an_error() {
 fn a_directory_that_is_not_there_is_named() {
     let host = Host::new();
     host.run(["plugin", "list", "--plugins", "no/such/folder"])
+        .refused_with(&["--plugins no/such/folder: there is no such folder"]);
+    host.run_with_shipped("no/such/folder", ["plugin", "list"])
         .refused_with(&[
-            "no/such/folder",
-            "cannot read the plugin directory",
+            "no/such/folder: cannot read the plugin directory",
             "--plugins DIR",
+            "RLF_PLUGINS is set, so shipped plugins are looked for only in no/such/folder",
         ]);
-    let listed = host.run(["plugin", "list", "--json", "--plugins", "no/such/folder"]);
+    let listed = host.run_with_shipped("no/such/folder", ["plugin", "list", "--json"]);
     assert_eq!(listed.code(), Some(1), "{listed}");
     assert_eq!(listed.json()["problems"][0]["path"], "no/such/folder");
+    let call = ["plugin", "call", "calculator", "calculate", "{}"];
+    host.run_with_shipped("", call)
+        .refused_with(&["there is no plugin `calculator`: RLF_PLUGINS is set but empty"]);
 }
 
 #[test]

@@ -9,8 +9,8 @@ use serde_json::Value;
 fn a_run_writes_metrics_checkpoints_trajectories_and_a_report_that_read_well() {
     let experiment = Experiment::calling().with("rl.mini_batches", 1);
     let trained = experiment.try_train("run", &[]);
-    let template = "template small.jinja: earlier turns stay as they were sampled; rendered again, some would read \
-                    differently (call with other white space in its JSON)\n";
+    let template = "template small.jinja: the model keeps reading its earlier turns exactly as it wrote them (the \
+                    template would write some otherwise: call with other white space in its JSON)\n";
     assert!(trained.succeeded().stdout.contains(template), "{trained}");
     let run = experiment.run("run");
 

@@ -1,4 +1,4 @@
-//! `rlf-host ablate CONFIG`: trains the variants of a configuration from the same seeds, and compares them in one table.
+//! `rlf-host ablate CONFIG`: trains the variants of a configuration from the same seeds, and compares them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::advice::with_options;
 use crate::arguments::Ablate;
 use crate::display::{name_width, percent};
 use crate::interrupt;
-use crate::plugins::sources;
+use crate::plugins::{configuration, sources_for_training};
 use crate::progress::Progress;
 
 /// A table `[ablate.NAME]` of a configuration.
@@ -45,8 +45,8 @@ struct Planned {
 }
 
 pub(crate) fn run(options: &Ablate) -> anyhow::Result<ExitCode> {
-    let sources = sources(&options.plugins.plugins);
-    let file = sources.configuration(&options.config);
+    let sources = sources_for_training(&options.plugins.plugins)?;
+    let file = configuration(&sources, &options.config)?;
     let planned = plan(options, &file)?;
     let interruption = interrupt::watch()?;
     for (number, one) in planned.iter().enumerate() {
@@ -68,7 +68,7 @@ pub(crate) fn run(options: &Ablate) -> anyhow::Result<ExitCode> {
     if options.json {
         say!("{}", json!(results));
     } else {
-        print(&results);
+        print(&results, &options.seeds);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -190,62 +190,76 @@ fn results(planned: &[Planned]) -> anyhow::Result<Results> {
     Ok(results)
 }
 
-fn print(results: &Results) {
-    let seeds = results
-        .values()
-        .flat_map(BTreeMap::values)
-        .map(Vec::len)
-        .max();
-    let terms: BTreeSet<&str> = results
+/// The metrics of the first table, which are shares.
+const SUCCESS: [&str; 2] = ["greedy", "sampled"];
+
+/// Prints a table of success with a row for each variant and seed, and a table of terms with a column for each variant.
+fn print(results: &Results, seeds: &[u64]) {
+    let of = match seeds.len() {
+        0 | 1 => String::new(),
+        count => format!(": means of {count} seeds ± standard deviation"),
+    };
+    let mut rows = Vec::new();
+    for (variant, values) in results {
+        let cells = SUCCESS.map(|metric| shown(metric, values.get(metric)));
+        rows.push((variant.clone(), cells.into()));
+        if seeds.len() < 2 {
+            continue;
+        }
+        for (at, seed) in seeds.iter().enumerate() {
+            let cell = |metric: &str| {
+                // If a seed has no value, it is not known which one.
+                let values = values
+                    .get(metric)
+                    .filter(|known| known.len() == seeds.len());
+                percent(values.map(|values| values[at]))
+            };
+            rows.push((format!("  seed {seed}"), SUCCESS.map(cell).into()));
+        }
+    }
+    say!("{}{of}", style("success on the test split").bold());
+    table(&SUCCESS, &rows);
+
+    let terms: BTreeSet<&String> = results
         .values()
         .flat_map(BTreeMap::keys)
-        .map(String::as_str)
-        .filter(|name| !["greedy", "sampled"].contains(name))
+        .filter(|metric| !SUCCESS.contains(&metric.as_str()))
         .collect();
-    let columns: Vec<&str> = ["greedy", "sampled"].into_iter().chain(terms).collect();
-    let rows = results.iter().map(|(variant, values)| {
-        let cell = |column: &&str| {
-            values
-                .get(*column)
-                .map_or_else(|| "–".to_owned(), |values| shown(column, values))
-        };
-        (variant, columns.iter().map(cell).collect::<Vec<String>>())
+    if terms.is_empty() {
+        return;
+    }
+    let variants: Vec<&str> = results.keys().map(String::as_str).collect();
+    let rows = terms.into_iter().map(|term| {
+        let cells = results.values().map(|values| shown(term, values.get(term)));
+        (term.clone(), cells.collect())
     });
-    let rows: Vec<(&String, Vec<String>)> = rows.collect();
-    let widths: Vec<usize> = columns
-        .iter()
-        .enumerate()
-        .map(|(at, column)| {
+    say!();
+    say!("{}{of}", style("terms on the test split").bold());
+    table(&variants, &rows.collect::<Vec<_>>());
+}
+
+/// Prints the titles of columns, and rows of a name and its cells.
+fn table(titles: &[&str], rows: &[(String, Vec<String>)]) {
+    let name = name_width(rows.iter().map(|(name, _)| name));
+    let line = |name_of: &str, cells: &mut dyn Iterator<Item = &str>| {
+        let padded = cells.enumerate().map(|(at, cell)| {
             let cells = rows.iter().map(|(_, cells)| cells[at].chars().count());
-            cells.chain([column.len()]).max().unwrap_or_default()
-        })
-        .collect();
-    let line = |cells: &mut dyn Iterator<Item = &str>| -> String {
-        let padded = cells
-            .zip(&widths)
-            .map(|(cell, width)| format!("  {cell:>width$}"));
-        padded.collect()
+            let width = cells.chain([titles[at].len()]).max().unwrap_or_default();
+            format!("  {cell:>width$}")
+        });
+        say!("  {name_of:<name$}{}", padded.collect::<String>());
     };
-    let of = match seeds {
-        Some(seeds) if seeds > 1 => format!(": means of {seeds} seeds ± standard deviation"),
-        _ => String::new(),
-    };
-    say!(
-        "{}{of}",
-        style("success and terms on the test split").bold()
-    );
-    let name = name_width(results.keys());
-    say!("  {:<name$}{}", "", line(&mut columns.iter().copied()));
-    for (variant, cells) in &rows {
-        say!(
-            "  {variant:<name$}{}",
-            line(&mut cells.iter().map(String::as_str))
-        );
+    line("", &mut titles.iter().copied());
+    for (name, cells) in rows {
+        line(name, &mut cells.iter().map(String::as_str));
     }
 }
 
 /// The mean of the seeds, with the standard deviation if there are several.
-fn shown(column: &str, values: &[f64]) -> String {
+fn shown(metric: &str, values: Option<&Vec<f64>>) -> String {
+    let Some(values) = values else {
+        return "–".to_owned();
+    };
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let squares = values
@@ -253,7 +267,7 @@ fn shown(column: &str, values: &[f64]) -> String {
         .map(|value| (value - mean).powi(2))
         .sum::<f64>();
     let deviation = (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt());
-    if matches!(column, "greedy" | "sampled") {
+    if SUCCESS.contains(&metric) {
         let mean = percent(Some(mean));
         deviation.map_or_else(
             || mean.clone(),
@@ -273,6 +287,7 @@ mod tests {
 
     #[test]
     fn several_seeds_have_a_deviation() {
+        let shown = |metric, values: &[f64]| shown(metric, Some(&values.into()));
         assert_eq!(shown("sampled", &[0.5]), "50.0 %");
         assert_eq!(shown("sampled", &[0.4, 0.6]), "50.0 % ± 14.1");
         assert_eq!(shown("judge.score", &[0.25, 0.35]), "0.300 ± 0.071");

@@ -60,7 +60,7 @@ fn tokens_per_second(workers: usize) -> anyhow::Result<f64> {
 
 /// Loads the calculator plugin.
 fn calculator(options: &Bench) -> anyhow::Result<ToolManager> {
-    let sources = sources(&options.plugins.plugins);
+    let sources = sources(&options.plugins.plugins)?;
     let sandbox = sources.sandbox(&SandboxConfig::default())?;
     let wanted = |name: &str| name == "calculator";
     let registry = sources.load_where(&[].into(), &sandbox, &Progress::new(), wanted);

@@ -71,7 +71,10 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
             |path| path.display().to_string(),
         ),
     );
-    row("sandbox", pools.describe_levels());
+    let titles = ["sandbox"].into_iter().chain(std::iter::repeat(""));
+    for (title, level) in titles.zip(pools.describe_levels()) {
+        row(title, level);
+    }
     row(
         "",
         format!(

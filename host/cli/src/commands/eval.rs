@@ -18,7 +18,7 @@ use crate::advice::with_options;
 use crate::arguments::{Eval, MeasuredModel};
 use crate::display::{excluded, interval, name_width, percent, printable};
 use crate::interrupt;
-use crate::plugins::sources;
+use crate::plugins::{configuration, sources};
 use crate::progress::Progress;
 use crate::warning::warn;
 
@@ -32,7 +32,7 @@ pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
     }
     let saved = SavedRun::open(
         &options.run,
-        &sources(&options.plugins.plugins),
+        &sources(&options.plugins.plugins)?,
         options.device.as_deref(),
         &Progress::new(),
     )
@@ -64,8 +64,8 @@ pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
 
 /// Measures a model behind an endpoint.
 fn measure(options: &Eval) -> anyhow::Result<ExitCode> {
-    let sources = sources(&options.plugins.plugins);
-    let path = sources.configuration(&options.run);
+    let sources = sources(&options.plugins.plugins)?;
+    let path = configuration(&sources, &options.run)?;
     let mut config =
         MeasuredEndpoint::configuration(&path, &options.measured.set).map_err(with_options)?;
     choose(&mut config.endpoint, &options.measured);

@@ -5,18 +5,19 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use console::style;
 use rlf_policy::{Processor, PublishedShape, open_device};
-use rlf_run::plan::{MemoryPart, StepTimes, Suggestion, configuration};
+use rlf_run::plan::{self, MemoryPart, StepTimes, Suggestion};
 use rlf_run::{Plan, PlanOptions, PlannedMachine, RunConfig, RunFailure};
 use serde_json::{Value, json};
 
 use crate::advice::with_options;
 use crate::arguments;
-use crate::plugins::{sandbox, sources};
+use crate::plugins::{configuration, sandbox, sources};
+use crate::warning::warn;
 
 pub(crate) fn run(options: &arguments::Plan) -> anyhow::Result<ExitCode> {
-    let file = sources(&options.plugins.plugins).configuration(&options.config);
+    let file = configuration(&sources(&[])?, &options.config)?;
     let shape = options.shape.as_deref().and_then(PublishedShape::named);
-    let mut config = configuration(&file, &options.set, shape.is_some())
+    let mut config = plan::configuration(&file, &options.set, shape.is_some())
         .map_err(|error| without_shape(error.into()))?;
     if let Some(device) = &options.device {
         config.device.clone_from(device);
@@ -41,6 +42,15 @@ pub(crate) fn run(options: &arguments::Plan) -> anyhow::Result<ExitCode> {
         tokens_per_trajectory: options.tokens_per_trajectory,
     };
     let plan = Plan::new(&config, &planning).map_err(without_shape)?;
+    let assumed = plan.lengths.tokens;
+    if let Some(asked) = options
+        .tokens_per_trajectory
+        .filter(|asked| *asked > assumed)
+    {
+        warn(&format!(
+            "--tokens-per-trajectory {asked}: cut to `dialogue.context`, which is {assumed}"
+        ));
+    }
     if options.json {
         let report = report(&plan, &config, sandboxes);
         say!("{}", serde_json::to_string_pretty(&report)?);
@@ -146,7 +156,9 @@ fn print(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) {
         let bytes = gigabytes(sandboxes);
         row(
             "sandboxes",
-            format!("{bytes} GB of the host's memory, at most, besides ([sandbox] limits it)"),
+            format!(
+                "may take up to {bytes} GB more of the host's memory, if plugins use it; [sandbox] limits it"
+            ),
         );
     }
     changes(plan);

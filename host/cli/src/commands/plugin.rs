@@ -36,7 +36,7 @@ use crate::arguments::{self, PluginBindings, PluginCommand};
 use crate::commands::env::is_python;
 use crate::interrupt;
 use crate::operator::{Operator, PluginSettings};
-use crate::plugins::{loading, sources};
+use crate::plugins::{loading, none_found, sources};
 use crate::progress::Progress;
 
 pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
@@ -44,7 +44,7 @@ pub(crate) fn run(group: &arguments::Plugin) -> anyhow::Result<ExitCode> {
     if let PluginCommand::New(plugin) = command {
         return new::run(plugin);
     }
-    let sources = &sources(&options.plugins.plugins);
+    let sources = &sources(&options.plugins.plugins)?;
     let may_be_new = matches!(command, PluginCommand::Grant { .. });
     let config = options.config.as_deref();
     let operator = Operator::load(config.filter(|file| !may_be_new || file.exists()))?;
@@ -234,10 +234,7 @@ fn list(
             }
         }
         if registry.plugins().is_empty() && registry.problems().is_empty() {
-            say!(
-                "{} holds no plugin: no */plugin.toml, *.wasm, *.py or *.js",
-                sources.display()
-            );
+            say!("{}", none_found(sources));
         }
     }
     Ok(if unreadable.is_some() {
@@ -293,7 +290,12 @@ fn find(
             "there is no plugin `{name}` in {}; did you mean `{near}`?",
             sources.display()
         ),
-        None if names.is_empty() => bail!("there is no plugin in {}", sources.display()),
+        None if names.is_empty() && registry.problems().is_empty() => {
+            bail!("there is no plugin `{name}`: {}", none_found(sources))
+        }
+        None if names.is_empty() => {
+            bail!("there is no plugin `{name}` in {}", sources.display())
+        }
         None => bail!(
             "there is no plugin `{name}` in {}; there are: {}",
             sources.display(),

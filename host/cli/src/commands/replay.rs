@@ -23,7 +23,7 @@ const MAX_SHOWN: usize = 10;
 
 pub(crate) fn run(options: &arguments::Replay) -> anyhow::Result<ExitCode> {
     interrupt::exit_with_servers()?;
-    let plugins = sources(&options.plugins.plugins);
+    let plugins = sources(&options.plugins.plugins)?;
     let calls = match options.outcomes {
         ReplayedOutcomes::Recorded => ReplayedCalls::Repeatable,
         ReplayedOutcomes::Again => ReplayedCalls::All,

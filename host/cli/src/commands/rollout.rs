@@ -17,7 +17,7 @@ use crate::progress::Progress;
 
 pub(crate) fn run(options: &Rollout) -> anyhow::Result<ExitCode> {
     interrupt::exit_with_servers()?;
-    let plugins = sources(&options.plugins.plugins);
+    let plugins = sources(&options.plugins.plugins)?;
     let saved =
         SavedRun::open(&options.run, &plugins, None, &Progress::new()).map_err(with_options)?;
     let split = split_from_name(&options.split)?;

@@ -20,6 +20,7 @@ use rlf_interpreters::imports::imported;
 use rlf_interpreters::interpreter::{Interpreter, Interpreters, ProgramOptions};
 use rlf_interpreters::program::{File, Program, ProgramError, ProgramReport};
 use rlf_plugins::manifest::PluginKind;
+use rlf_plugins::problem::{Problem, ProblemKind};
 use rlf_plugins::registry::Registry;
 use rlf_sandbox::{Stream, Tee, safe_text};
 
@@ -258,7 +259,7 @@ fn interpreter(
 ) -> anyhow::Result<Interpreter> {
     let operator = Operator::load(options.config.as_deref())?;
     let mut grants_by_name = operator.grants_by_name;
-    let sources = sources(&options.plugins.plugins);
+    let sources = sources(&options.plugins.plugins)?;
     if grants_by_name
         .get(language)
         .is_some_and(|grants| !grants.enabled)
@@ -332,8 +333,8 @@ fn interpreter(
 }
 
 /// True if a problem only says that a configuration grants something to a plugin that is not installed.
-fn is_absent(problem: &rlf_plugins::problem::Problem) -> bool {
-    problem.plugin.is_some() && problem.kind == rlf_plugins::problem::ProblemKind::Grants
+fn is_absent(problem: &Problem) -> bool {
+    problem.plugin.is_some() && matches!(problem.kind, ProblemKind::Grants | ProblemKind::Misspelt)
 }
 
 /// Reads a file named `PATH` or `PATH=NAME` on the command line, under the name that the program sees.

@@ -106,7 +106,7 @@ fn policy_of(options: &ServePolicy, added: &[PathBuf]) -> anyhow::Result<ExitCod
     });
     let token = token.transpose()?;
     let device = options.device.as_deref();
-    let saved = SavedRun::open(&options.run, &sources(added), device, &Progress::new())
+    let saved = SavedRun::open(&options.run, &sources(added)?, device, &Progress::new())
         .map_err(with_options)?;
     let runtime = runtime()?;
     let stop = asked_to_stop()?;
@@ -138,7 +138,7 @@ struct Loaded {
 
 impl Loaded {
     fn new(added: &[PathBuf], operator: &Operator, config: &ServeConfig) -> anyhow::Result<Self> {
-        let sources = sources(added);
+        let sources = sources(added)?;
         let sandbox = sources.sandbox(&operator.sandbox)?;
         let registry = sources.load(&operator.grants_by_name, &sandbox, &Progress::new());
         let is_named = |plugin: &str| operator.grants_by_name.contains_key(plugin);

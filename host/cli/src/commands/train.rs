@@ -16,15 +16,15 @@ use crate::advice::with_options;
 use crate::arguments::Train;
 use crate::display::{name_width, percent};
 use crate::interrupt;
-use crate::plugins::sources;
+use crate::plugins::{configuration, sources_for_training};
 use crate::progress::Progress;
 
 /// Exit code of an interrupted run that can be resumed (EX_TEMPFAIL).
 pub(crate) const INTERRUPTED: u8 = 75;
 
 pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
-    let sources = sources(&options.plugins.plugins);
-    let file = sources.configuration(&options.config);
+    let sources = sources_for_training(&options.plugins.plugins)?;
+    let file = configuration(&sources, &options.config)?;
     let mut config = RunConfig::load(&file, &options.set).map_err(with_options)?;
     if let Some(output) = &options.run {
         config.output.clone_from(output);

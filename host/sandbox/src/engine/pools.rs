@@ -39,24 +39,23 @@ pub struct Pools {
 }
 
 impl Pools {
-    /// The levels in one line of text.
-    pub fn describe_levels(&self) -> String {
+    /// The levels, a line of text for each.
+    pub fn describe_levels(&self) -> [String; LEVELS + 2] {
         let [calls, nested, deepest] = self.levels;
-        let mebibytes = |level: PoolLevel| level.memory_bytes >> 20;
-        format!(
-            "{} calls at once in {} MiB; of calls that calls make {} in {} MiB, and {} in {} MiB one level deeper; \
-             {} programs in {} MiB; {} sessions in {} MiB",
-            calls.places,
-            mebibytes(calls),
-            nested.places,
-            mebibytes(nested),
-            deepest.places,
-            mebibytes(deepest),
-            self.programs.places,
-            mebibytes(self.programs),
-            self.sessions.places,
-            mebibytes(self.sessions),
-        )
+        [
+            (calls, "calls at once"),
+            (nested, "nested calls (which calls make)"),
+            (deepest, "calls that nested calls make"),
+            (self.programs, "programs"),
+            (self.sessions, "sessions of environments"),
+        ]
+        .map(|(level, what)| {
+            format!(
+                "{} {what} in {} MiB",
+                level.places,
+                level.memory_bytes >> 20
+            )
+        })
     }
 }
 

@@ -55,12 +55,12 @@ impl Reset {
 impl fmt::Display for Reset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Copying => "memory is set back by copying what was written",
+            Self::Copying => "after a call, the pages that it wrote are restored by copying",
             Self::Unmapping => {
-                "memory is set back by unmapping, which is slower: before Linux 6.7 written pages cannot be asked for"
+                "after a call, its memory is unmapped, which is slower: before Linux 6.7 written pages cannot be asked for"
             }
             Self::UnmappingForSwap => {
-                "memory is set back by unmapping, which is slower: this machine swaps (`swapoff -a` makes it fast)"
+                "after a call, its memory is unmapped, which is slower: this machine swaps (`swapoff -a` makes it fast)"
             }
         })
     }

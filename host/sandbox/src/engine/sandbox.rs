@@ -126,7 +126,7 @@ impl Sandbox {
              {}\n\
              compiled components: {cache}",
             self.inner.config.tick.as_millis(),
-            pools.describe_levels(),
+            pools.describe_levels().join("\n"),
             pools.max_memory_bytes >> 20,
             pools.workers,
             pools.reset,

@@ -32,7 +32,7 @@ pub(super) fn run(
     tasks: &mut [Task],
 ) -> anyhow::Result<(BTreeSet<usize>, Vec<String>)> {
     let operator = Operator::load(import.config.as_deref())?;
-    let sources = sources(&import.plugins.plugins);
+    let sources = sources(&import.plugins.plugins)?;
     let sandbox = sources.sandbox(&operator.sandbox)?;
     let registry = sources.load(&operator.grants_by_name, &sandbox, &Progress::new());
     let environments = Environments::new(&registry, &sandbox, &operator.environments);

@@ -62,7 +62,7 @@ pub(crate) fn find(
     if python || specified || configured.entry.is_some() || !configured.settings.is_empty() {
         grants_by_name.insert(name.clone(), grants.clone());
     }
-    let sources = sources_for(added, path);
+    let sources = sources_for(added, path)?;
     let sandbox = sources.sandbox(&operator.sandbox)?;
     let is_it = |alias: &str| alias == name;
     let registry = sources.load_where(&grants_by_name, &sandbox, &Progress::new(), is_it);
@@ -139,13 +139,13 @@ fn is_component(path: &Path) -> bool {
 }
 
 /// The plugin sources to search. If `path` is a component, these are only the plugins of its own directory.
-fn sources_for(added: &[PathBuf], path: &Path) -> PluginSources {
-    let mut sources = sources(added);
+fn sources_for(added: &[PathBuf], path: &Path) -> anyhow::Result<PluginSources> {
+    let mut sources = sources(added)?;
     if let (true, Ok(found)) = (is_component(path), path.canonicalize()) {
         sources.directories = vec![found.parent().unwrap_or(Path::new("/")).to_owned()];
         sources.shipped = None;
     }
-    sources
+    Ok(sources)
 }
 
 /// True if a path holds environments as data: a file, or a folder that contains a specification.

@@ -15,7 +15,7 @@ const PYTHON: &str = "python";
 
 /// Loads the interpreter of Python, with the grants of the configuration. `added` is a folder of plugins.
 pub(super) fn python(added: &[PathBuf], operator: &Operator) -> anyhow::Result<Interpreter> {
-    let sources = sources(added);
+    let sources = sources(added)?;
     let sandbox = sources.sandbox(&operator.sandbox)?;
     let is_python = |name: &str| name == PYTHON;
     let grants = &operator.grants_by_name;

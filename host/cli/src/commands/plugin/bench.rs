@@ -166,23 +166,26 @@ pub(super) fn run(
         say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(ExitCode::SUCCESS);
     }
-    let row = |what: &str, time: Duration, more: &str| {
-        say!("{what:<34} {:>10.1} us  {more}", us(time));
-    };
     let name = work.name();
+    let rarest = format!("{name}, 99th percentile");
+    let width = rarest.chars().count().max(34);
+    let row = |what: &str, time: Duration, more: &str| {
+        let line = format!("{what:<width$} {:>10.1} us  {more}", us(time));
+        say!("{}", line.trim_end());
+    };
     row(
         &format!("{name}, median"),
         alone.p50,
-        &format!("of {}, one after another", grouped(alone.count as u64)),
+        &format!("({} calls, one after another)", grouped(alone.count as u64)),
     );
-    row(&format!("{name}, 99th percentile"), alone.p99, "");
+    row(&rarest, alone.p99, "");
     row(
         "a fresh instance of it, median",
         instance.median,
-        &format!("of {}", grouped(instance.measured as u64)),
+        &format!("({} instances)", grouped(instance.measured as u64)),
     );
     say!(
-        "{:<34} {:>10}     a second",
+        "{:<width$} {:>10}     a second",
         format!("{AT_ONCE} at once"),
         grouped(per_second.round() as u64)
     );
@@ -191,7 +194,7 @@ pub(super) fn run(
             &format!("a process: {PROCESS}"),
             process.p50,
             &format!(
-                "{:.1} times the call",
+                "({:.1} times the call)",
                 process.p50.as_secs_f64() / alone.p50.as_secs_f64()
             ),
         );

@@ -56,7 +56,7 @@ pub(super) enum Prepared {
 
 /// The BLAKE3 hash of the component that plays specifications.
 pub(super) fn component(added: &[PathBuf]) -> anyhow::Result<String> {
-    let found = sources(added).identify(&BTreeMap::new(), "specified")?;
+    let found = sources(added)?.identify(&BTreeMap::new(), "specified")?;
     Ok(found.component.hash)
 }
 
