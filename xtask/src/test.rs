@@ -54,6 +54,9 @@ pub struct Choice {
     /// Only the tests of one of the host's crates, without the crates that depend on it: `rlf-train`
     #[arg(long, value_name = "CRATE", conflicts_with = "only")]
     package: Option<String>,
+    /// Only the long tests, as a nightly run: operators at the widths of Qwen3-0.6B, and kills at random moments
+    #[arg(long, conflicts_with_all = ["only", "package"])]
+    long: bool,
     /// Only tests of the host whose name contains one of these
     names: Vec<String>,
 }
@@ -66,9 +69,11 @@ pub fn run(project: &Project, choice: &Choice) -> Result<()> {
         nextest: steps::output(project.cargo("nextest").arg("--version")).is_ok(),
         skipped: Skipped::start(project)?,
         names: &choice.names,
+        long: choice.long,
     };
     let outcome = match &choice.package {
         Some(package) => run.package(package),
+        None if choice.long => run.long(),
         None => run.take(choice.only),
     };
     say(&format!("\n{}", run.steps.summary()));
@@ -90,23 +95,37 @@ struct Run<'project> {
     nextest: bool,
     skipped: Skipped,
     names: &'project [String],
+    /// True if only the long tests run.
+    long: bool,
 }
 
 impl Run<'_> {
+    fn long(&mut self) -> Result<()> {
+        self.make_ready(&[Need::Wasm, Need::Native])?;
+        self.build()?;
+        self.host_tests("the long tests", Packages::All)
+    }
+
+    /// Builds the host and the plugins.
+    fn build(&mut self) -> Result<()> {
+        let project = self.project;
+        self.steps.take_both(
+            ("build the host", || {
+                if steps::status(&mut host::cargo(project, "build"))?.success() {
+                    return Ok(());
+                }
+                bail!("the host does not compile: see the first error above")
+            }),
+            ("build the plugins", || plugins::build(project)),
+        )
+    }
+
     fn take(&mut self, part: Option<Part>) -> Result<()> {
         let wants = |some: Part| part.is_none_or(|part| part == some);
         let project = self.project;
         self.make_ready(&[Need::Wasm, Need::Native])?;
         if wants(Part::Host) || wants(Part::E2e) {
-            self.steps.take_both(
-                ("build the host", || {
-                    if steps::status(&mut host::cargo(project, "build"))?.success() {
-                        return Ok(());
-                    }
-                    bail!("the host does not compile: see the first error above")
-                }),
-                ("build the plugins", || plugins::build(project)),
-            )?;
+            self.build()?;
         } else if part == Some(Part::Guests) {
             self.steps
                 .take("build the plugins", || plugins::build(project))?;
@@ -314,6 +333,11 @@ impl Run<'_> {
         self.skipped.collect(&mut command);
         if !self.nextest {
             command.args(["--no-fail-fast", "--"]);
+        }
+        match (self.long, self.nextest) {
+            (true, true) => _ = command.args(["--run-ignored", "only"]),
+            (true, false) => _ = command.arg("--ignored"),
+            (false, _) => {}
         }
         command.args(self.names);
         let mend =

@@ -4,8 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rlf_policy::{Key, Purpose};
 use rlf_tests::{ChatEndpoint, Experiment, Reply, RunFolder};
 use rustix::process::Signal;
 use serde_json::json;
@@ -71,6 +73,43 @@ fn a_run_with_staleness_killed_anywhere_and_resumed_is_the_run_that_was_not_kill
         let (mut weights, others) = (resumed.weights(), whole.weights());
         weights.retain(|name, _| others.contains_key(name));
         assert!(weights == others, "the weights differ");
+    }
+}
+
+#[test]
+#[ignore = "long: `cargo xtask test --long` runs it"]
+fn runs_killed_at_twenty_random_moments_are_the_run_that_was_not_killed() {
+    for staleness in [0_u32, 2] {
+        let experiment = Experiment::calling().with("rl.staleness", staleness);
+        let begun = Instant::now();
+        let whole = experiment.train("whole", &[]);
+        let time = begun.elapsed();
+        let key = Key::new(20, Purpose::Test).at(u64::from(staleness));
+        let (mut kills, mut runs) = (0, 0);
+        while kills < 20 {
+            let name = format!("run-{runs}");
+            runs += 1;
+            loop {
+                // A run that was killed before it was created begins again.
+                let is_created = experiment.path(&name).join("config.toml").exists();
+                let how = if is_created {
+                    "--resume"
+                } else {
+                    "--overwrite"
+                };
+                let mut running = experiment.start(&name, &[how]);
+                thread::sleep(time.mul_f64(key.uniform(kills)));
+                running.signal(Signal::KILL);
+                let ended = running.wait();
+                if ended.code() == Some(0) {
+                    break;
+                }
+                assert_eq!(ended.signal(), Some(9), "{ended}");
+                kills += 1;
+            }
+            whole.assert_same(&experiment.run(&name));
+        }
+        println!("{kills} kills in {runs} runs with a staleness of {staleness}");
     }
 }
 

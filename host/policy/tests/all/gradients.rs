@@ -4,7 +4,7 @@ use crate::support::{cpu, ids, pack, quickstart, tiny};
 use candle_core::{DType, Device, Tensor};
 use rlf_policy::{
     AdamW, Gradients, Key, Model, Operators, OptimizerConfig, PackedBatch, PassOptions, Precision,
-    Purpose, Qwen3Config, TokenStats, micro_batches,
+    PublishedShape, Purpose, Qwen3Config, TokenStats, micro_batches,
 };
 
 const TEMPERATURE: f32 = 0.8;
@@ -104,6 +104,39 @@ fn fused_operators_have_the_gradients_of_their_plain_twins() {
                 "{name}: {}",
                 difference(fused, plain)
             );
+        }
+    }
+}
+
+/// Two layers of Qwen3-0.6B with its whole vocabulary, and sequences of thousands of tokens.
+#[test]
+#[ignore = "long: `cargo xtask test --long` runs it"]
+fn fused_operators_have_the_gradients_of_their_plain_twins_at_the_widths_of_qwen3_06b() {
+    let config = Qwen3Config {
+        num_hidden_layers: 2,
+        max_position_embeddings: 4096,
+        ..PublishedShape::Qwen3_0_6B.config()
+    };
+    let mut model = cpu(&config);
+    let texts = [1500, 2600, 3].map(|len| ids(len as u64, len, 151_643));
+    let batches = [pack(&texts)];
+    let options = || PassOptions {
+        workers: 2,
+        ..PassOptions::default()
+    };
+    model.use_operators(Operators::Plain).unwrap();
+    let (plain_loss, plain) = gradients(&model, &batches, options());
+    for (precision, tolerance) in [(Precision::F32, 1e-3), (Precision::Bf16, 0.1)] {
+        model.use_operators(Operators::Fused).unwrap();
+        model.use_precision(precision).unwrap();
+        let (loss, fused) = gradients(&model, &batches, options());
+        let of_loss = (loss - plain_loss).abs() / plain_loss.abs();
+        println!("{precision:?}: the losses differ by {of_loss:.1e}");
+        assert!(of_loss < f64::from(tolerance), "{loss} {plain_loss}");
+        for ((name, fused), (_, plain)) in fused.iter().zip(plain.iter()) {
+            let difference = difference(fused, plain);
+            println!("  {name} by {difference:.1e} of its scale");
+            assert!(difference < tolerance, "{name}: {difference}");
         }
     }
 }
