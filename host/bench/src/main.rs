@@ -44,7 +44,7 @@ use crate::arguments::{Arguments, Command};
 use crate::policy::Workload;
 
 fn main() -> anyhow::Result<ExitCode> {
-    rlf_allocator::keep_freed_memory();
+    rlf_allocator::configure();
     let arguments = Arguments::parse();
     // A soak makes plugins misbehave on purpose, so their warnings are not shown.
     let filter = tracing_subscriber::EnvFilter::try_from_env("RLF_LOG")
@@ -81,6 +81,10 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             keep_activations,
         } => {
             let choice = open_device(device)?;
+            ensure!(
+                !bf16 || choice.device.is_cpu(),
+                "--bf16 is for the CPU; shapes for a GPU are in bf16 without it"
+            );
             let workers = workers.unwrap_or_else(|| rlf_policy::cpu_facts().threads);
             let mut workloads = vec![Workload::quickstart()];
             // Qwen3's shapes would take hours on a CPU.

@@ -66,7 +66,7 @@ pub(crate) fn run(plugins: &Path, shape: &str) -> anyhow::Result<()> {
     ensure!(host.exists(), "there is no {}; build it", host.display());
     println!("peak of resident memory of a run of {CONFIG}, in MiB");
     println!(
-        "  {:<8}{:>10}{:>10}{:>8}",
+        "  {:<14}{:>10}{:>10}{:>8}",
         "policy", "planned", "measured", "ratio"
     );
     let mut shapes = SHAPES
@@ -75,14 +75,19 @@ pub(crate) fn run(plugins: &Path, shape: &str) -> anyhow::Result<()> {
         .peekable();
     ensure!(shapes.peek().is_some(), "no shape here is named `{shape}`");
     for (name, settings) in shapes {
-        let planned = planned(&host, settings)?;
-        let measured = measured(&host, plugins, settings)?;
-        println!(
-            "  {name:<8}{:>10}{:>10}{:>8.2}",
-            planned >> 20,
-            measured >> 20,
-            planned as f64 / measured as f64
-        );
+        for precision in ["f32", "bf16"] {
+            let precise = format!("precision={precision}");
+            let settings = [*settings, &[&precise[..]]].concat();
+            let planned = planned(&host, &settings)?;
+            let measured = measured(&host, plugins, &settings)?;
+            println!(
+                "  {:<14}{:>10}{:>10}{:>8.2}",
+                format!("{name}, {precision}"),
+                planned >> 20,
+                measured >> 20,
+                planned as f64 / measured as f64
+            );
+        }
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Measures the tokens per second that a policy decodes and trains.
 //!
 //! On the CPU, the comparison is the plain twin: the same network in candle's own operators. In bf16 it is the network in
-//! f32. Both are measured in turn in the same run, so that a busy machine slows both. Where a Python with torch and transformers is given, the same work is
-//! done there first, on the CPU with as many threads.
+//! f32. Both are measured in turn in the same run, so that a busy machine slows both. Where a Python with torch and
+//! transformers is given, the same work is done there first, on the CPU with as many threads.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};

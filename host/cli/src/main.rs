@@ -48,7 +48,7 @@ use clap::Parser;
 use crate::arguments::{Arguments, Command};
 
 fn main() -> ExitCode {
-    rlf_allocator::keep_freed_memory();
+    rlf_allocator::configure();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return print_parse_error(&error),

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use rlf_plugins::registry::Registry;
 use rlf_run::PluginSources;
 use rlf_run::plugins::{SHIPPED_VARIABLE, report_if_slow};
@@ -34,10 +34,12 @@ pub(crate) fn sources(added: &[PathBuf]) -> anyhow::Result<PluginSources> {
 pub(crate) fn sources_for_training(added: &[PathBuf]) -> anyhow::Result<PluginSources> {
     let sources = sources(added)?;
     for folder in added {
+        let shown = folder.display();
+        let finds_any = Registry::finds_any(folder)
+            .with_context(|| format!("--plugins {shown}: this folder cannot be read"))?;
         ensure!(
-            Registry::finds_any(folder),
-            "--plugins {}: this folder holds no plugin (no {ENTRIES})",
-            folder.display()
+            finds_any,
+            "--plugins {shown}: this folder holds no plugin (no {ENTRIES})"
         );
     }
     Ok(sources)

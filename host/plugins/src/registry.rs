@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -149,8 +150,8 @@ impl Registry {
     }
 
     /// True if a directory holds anything that can be a plugin.
-    pub fn finds_any(directory: &Path) -> bool {
-        discovery::places(directory).is_ok_and(|places| !places.is_empty())
+    pub fn finds_any(directory: &Path) -> io::Result<bool> {
+        Ok(!discovery::places(directory)?.is_empty())
     }
 
     /// Loads one plugin by its path: a folder, or a bare component or source file. Its name is that of the folder or the

@@ -188,7 +188,11 @@ pub fn cpu_facts() -> CpuFacts {
     CpuFacts {
         name,
         threads: std::thread::available_parallelism().map_or(1, usize::from),
-        simd: simd::Level::best().name(),
+        simd: if simd::multiplies_bf16() {
+            "avx512+bf16"
+        } else {
+            simd::Level::best().name()
+        },
         bf16: simd::multiplies_bf16(),
     }
 }

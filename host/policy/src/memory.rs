@@ -24,12 +24,9 @@ use crate::optimizer::MOMENTS;
 use crate::pass::PassOptions;
 use crate::qwen3::{Backend, Network};
 use crate::weights::{Parameter, head_index, parameters};
-use counting::{Counting, F32, Matrix, Meter};
+use counting::{BF16, Counting, F32, Matrix, Meter, row_bytes};
 
 pub use counting::PassMemory;
-
-/// Bytes of a bf16.
-const BF16: u64 = 2;
 
 /// The bytes that a policy of one shape takes on one kind of device.
 #[derive(Debug, Clone)]
@@ -105,7 +102,8 @@ impl PolicyMemory {
     pub fn cache(&self, tokens: usize) -> u64 {
         let (heads, layers) = (self.heads(), self.config.num_hidden_layers);
         let numbers = 2 * layers * heads.key_value * heads.dim;
-        (pages_of(tokens) * PAGE_TOKENS * numbers) as u64 * self.row_bytes()
+        (pages_of(tokens) * PAGE_TOKENS * numbers) as u64
+            * row_bytes(self.processor, self.precision)
     }
 
     /// A step of decoding that reads `rows` tokens of at most `entries` sequences, without the cache.
@@ -214,14 +212,6 @@ impl PolicyMemory {
         bytes(self.trained_layout())
     }
 
-    /// Bytes of a number in the rows that products read and in the cache. The CPU rounds what products read as they need it.
-    fn row_bytes(&self) -> u64 {
-        match (self.processor, self.precision) {
-            (Processor::Cuda, Precision::Bf16) => BF16,
-            _ => F32,
-        }
-    }
-
     fn heads(&self) -> Heads {
         Heads {
             query: self.config.num_attention_heads,
@@ -233,7 +223,7 @@ impl PolicyMemory {
 
     fn network(&self, meter: &Rc<Meter>) -> Result<Network<Counting>> {
         let meter = meter.clone();
-        let backend = Counting::new(self.processor, self.row_bytes(), self.heads(), meter);
+        let backend = Counting::new(self.processor, self.precision, self.heads(), meter);
         let vocabulary = self.config.vocab_size;
         Ok(Network::new(
             &self.config,

@@ -15,6 +15,7 @@ use crate::config::Qwen3Config;
 use crate::error::{PolicyError, Result};
 use crate::lora::{Adapters, LoraConfig};
 use crate::ops::attention::{Attention, Heads};
+use crate::ops::bf16::RoundInto;
 use crate::ops::rotary::RotaryTable;
 use crate::weights::{Parameter, Weights, head_index, parameters, variable};
 
@@ -242,6 +243,9 @@ impl Model {
             #[cfg(feature = "cuda")]
             if factor.is_none() && self.copies(variable) {
                 return crate::cuda::optimizer::to_bf16(variable, operand);
+            }
+            if factor.is_none() && self.copies(variable) && self.device.is_cpu() {
+                return operand.inplace_op2(variable, &RoundInto);
             }
             if factor.is_some() || self.copies(variable) {
                 operand.slice_set(&self.operand(variable, factor)?, 0, 0)?;

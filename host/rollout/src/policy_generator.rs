@@ -29,7 +29,7 @@ pub struct PolicyGeneratorConfig {
     /// sequence whose tools run does not count, nor does one that waits for pages. Default 512.
     pub slots: usize,
     /// Tokens in the KV cache, of all sequences together. At least the context, so that one sequence
-    /// always fits. A token takes `layers x kv_heads x head_dim x 8` bytes, or half of it in bf16.
+    /// always fits. A token takes `layers x kv_heads x head_dim x 8` bytes, or half of it in bf16 on CUDA.
     /// Default: `slots x context`, which is enough for `slots` open sequences of any length. If more
     /// tokens are open than fit, some are read again: slower, with the same results on the CPU.
     #[serde(skip_serializing_if = "Option::is_none")]

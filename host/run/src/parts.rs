@@ -133,7 +133,7 @@ fn refuse_misspelt(registry: &Registry) -> Result<(), ConfigurationError> {
     };
     let key = format!("plugins.{}", problem.label());
     let text = format!(
-        "[{key}]: {} ({}); {} Otherwise remove the table",
+        "[{key}]: {} ({}); {} Otherwise name its folder with --plugins DIR, or remove the table",
         problem.what,
         problem.path.display(),
         problem.mend
@@ -172,7 +172,9 @@ impl RunParts {
             *prompt = kept;
         }
         let text = TextParts::from_config(&config, || tasks.corpus())?;
-        Self::assemble(config, plugins, run, tasks, text, reporter)
+        let parts = Self::assemble(config, plugins, run, tasks, text, reporter)?;
+        refuse_misspelt(&parts.registry)?;
+        Ok(parts)
     }
 
     /// Makes all parts of the existing run in the folder `run`. Uses the tokenizer, the template, the prompt of users and
@@ -223,7 +225,6 @@ impl RunParts {
         let external_engine = RunEngine::open(&config, run)?;
         let leader = (config.agent.as_ref()).and_then(|agent| agent.plugin.clone());
         let registry = plugins.load(&bindings(&config, run), &sandbox, reporter);
-        refuse_misspelt(&registry)?;
         let staleness = config.rl.as_ref().map_or(0, |rl| rl.staleness);
         let (models, own_weights) =
             open_models_of_run(&config.asked_models(), config.workers(), run, staleness)?;

@@ -100,7 +100,7 @@ impl Plan {
         };
         let machine = options.machine.clone();
         let lengths = Lengths::new(config, options.tokens_per_trajectory);
-        let memory = RunMemory::new(config, &shape, &machine, lengths)?;
+        let memory = RunMemory::new(config, &shape, machine.processor, lengths)?;
         let times = (machine.speed).map(|speed| StepTimes::new(config, &shape, speed, lengths));
         let mut plan = Self {
             shape,
@@ -133,7 +133,8 @@ impl Plan {
             let mut best: Option<(Suggestion, RunConfig)> = None;
             for change in changes::changes(&now, machine.processor) {
                 for variant in change.variants {
-                    let memory = RunMemory::new(&variant, &self.shape, machine, self.lengths)?;
+                    let memory =
+                        RunMemory::new(&variant, &self.shape, machine.processor, self.lengths)?;
                     let suggestion = Suggestion {
                         key: change.key,
                         value: (change.value)(&variant),

@@ -257,10 +257,10 @@ fn warn_of_rates(config: &RunConfig, reporter: &dyn RunReporter) {
     }
 }
 
-/// A warning, if products in bf16 are slower than in f32.
+/// A warning, if products in bf16 are no faster than in f32.
 fn slow_bf16(precision: Precision, device: &Device, cpu: &CpuFacts) -> Option<&'static str> {
     (precision == Precision::Bf16 && device.is_cpu() && !cpu.bf16).then_some(
-        "precision = \"bf16\": this processor has no AVX512-BF16, so it is slower than \"f32\"",
+        "precision = \"bf16\": this processor has no AVX512-BF16, so training is no faster than in \"f32\"",
     )
 }
 

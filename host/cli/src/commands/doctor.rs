@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
         });
         let report = json!({
             "version": env!("CARGO_PKG_VERSION"),
-            "processor": cpu.name, "threads": cpu.threads, "simd": cpu.simd, "bf16": cpu.bf16,
+            "processor": cpu.name, "threads": cpu.threads, "simd": cpu.simd,
             "cuda": cuda.as_ref().ok(), "cuda_missing": cuda.as_ref().err().map(ToString::to_string),
             "wasm_target": target.as_ref().ok(), "wasm_target_missing": target.as_ref().err(),
             "component_cache": cache, "pools": pools, "config": config,
@@ -48,13 +48,7 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
     row("rlf-host", env!("CARGO_PKG_VERSION").into());
     row(
         "processor",
-        format!(
-            "{}, {} threads, {}{}",
-            cpu.name,
-            cpu.threads,
-            cpu.simd,
-            if cpu.bf16 { " with bf16" } else { "" }
-        ),
+        format!("{}, {} threads, {}", cpu.name, cpu.threads, cpu.simd),
     );
     row("cuda", cuda.unwrap_or_else(|why| format!("no: {why}")));
     row(

@@ -8,12 +8,23 @@ use candle_core::{DType, Device, Tensor};
 use crate::batch::PackedBatch;
 use crate::blocks::{attention_blocks, chunks, logit_rows, padded};
 use crate::device::Processor;
+use crate::model::Precision;
 use crate::ops::attention::{self, Heads};
 use crate::ops::{attention_backward, head};
 use crate::qwen3::Backend;
 
 /// Bytes of an f32.
 pub(super) const F32: u64 = 4;
+/// Bytes of a bf16.
+pub(super) const BF16: u64 = 2;
+
+/// Bytes of a number in the rows that products read, and in the cache. The CPU rounds what products read as they need it.
+pub(super) fn row_bytes(processor: Processor, precision: Precision) -> u64 {
+    match (processor, precision) {
+        (Processor::Cuda, Precision::Bf16) => BF16,
+        _ => F32,
+    }
+}
 
 /// The bytes of training passes that exist at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -99,22 +110,22 @@ pub(super) struct Places {
 /// A backend that computes nothing, and counts what another one would allocate.
 pub(super) struct Counting {
     processor: Processor,
-    row_bytes: u64,
+    precision: Precision,
     heads: Heads,
     meter: Rc<Meter>,
 }
 
 impl Counting {
-    /// A backend that counts into `meter`. Products read numbers of `row_bytes` bytes.
+    /// A backend that counts into `meter`.
     pub(super) fn new(
         processor: Processor,
-        row_bytes: u64,
+        precision: Precision,
         heads: Heads,
         meter: Rc<Meter>,
     ) -> Self {
         Self {
             processor,
-            row_bytes,
+            precision,
             heads,
             meter,
         }
@@ -138,7 +149,15 @@ impl Counting {
 
     /// Numbers that products read.
     fn operands(&self, len: usize) -> Buffer {
-        self.buffer(len, self.row_bytes, false)
+        self.buffer(len, row_bytes(self.processor, self.precision), false)
+    }
+
+    /// The rounded copies that a product on the CPU makes of its operands in f32.
+    fn rounded(&self, operands: &[usize]) {
+        if self.processor == Processor::Cpu && self.precision == Precision::Bf16 {
+            let len = operands.iter().sum();
+            drop(self.buffer(len, BF16, false));
+        }
     }
 
     /// Queries, keys, values and one more of the padded sequences, as `cuda` splits them.
@@ -162,7 +181,9 @@ impl Counting {
     fn head(&self, head: Matrix, targets: usize, backward: bool) {
         match self.processor {
             Processor::Cpu => {
-                let _scratch = head::scratch_lens(head.n, targets).map(|len| self.floats(len));
+                let lens = head::scratch_lens(head.n, targets);
+                let _scratch = lens.map(|len| self.floats(len));
+                self.rounded(&[if backward { lens[0] } else { 0 }]);
             }
             Processor::Cuda => {
                 for (_, rows) in chunks(targets, logit_rows(head.n)) {
@@ -275,28 +296,35 @@ impl Backend for Counting {
         Ok(())
     }
 
-    fn linear(&self, _: &Buffer, _: Matrix, _: &mut Buffer) -> Candle<()> {
+    fn linear(&self, x: &Buffer, _: Matrix, _: &mut Buffer) -> Candle<()> {
+        self.rounded(&[x.len]);
         Ok(())
     }
 
-    fn linear_add(&self, _: &Buffer, _: Matrix, _: &mut Buffer) -> Candle<()> {
+    fn linear_add(&self, x: &Buffer, _: Matrix, _: &mut Buffer) -> Candle<()> {
+        self.rounded(&[x.len]);
         Ok(())
     }
 
-    fn linear_add_rows(&self, _: &Buffer, _: Matrix, _: &mut Buffer) -> Candle<()> {
+    fn linear_add_rows(&self, x: &Buffer, _: Matrix, _: &mut Buffer) -> Candle<()> {
+        self.rounded(&[x.len]);
         Ok(())
     }
 
-    fn input_gradient(&self, _: &Buffer, _: Matrix, _: &mut Buffer) -> Candle<()> {
+    fn input_gradient(&self, g: &Buffer, _: Matrix, _: &mut Buffer) -> Candle<()> {
+        self.rounded(&[g.len]);
         Ok(())
     }
 
-    fn input_gradient_add(&self, _: &Buffer, _: Matrix, _: &mut Buffer) -> Candle<()> {
+    fn input_gradient_add(&self, g: &Buffer, _: Matrix, _: &mut Buffer) -> Candle<()> {
+        self.rounded(&[g.len]);
         Ok(())
     }
 
-    fn weight_gradient(&self, _: &Buffer, _: &Buffer, w: Matrix) -> Candle<Buffer> {
-        self.gradient(w.k * w.n)
+    fn weight_gradient(&self, x: &Buffer, g: &Buffer, w: Matrix) -> Candle<Buffer> {
+        let gradient = self.gradient(w.k * w.n);
+        self.rounded(&[x.len, g.len]);
+        gradient
     }
 
     fn attention(&self, places: &Places, _: &Buffer, _: [(); 2], _: &mut Buffer) -> Candle<()> {

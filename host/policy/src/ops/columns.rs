@@ -22,22 +22,22 @@ impl Out {
     }
 }
 
-/// Lets up to `threads` threads of the current pool compute `some` columns of `out` each, of `columns` that it has. All but
-/// the last get a multiple of `unit`.
+/// Divides the columns of `out` among up to `threads` threads of the current pool, and lets each compute its own. All but
+/// the last have a multiple of `unit`.
 pub(super) fn by_columns(
     out: &mut [f32],
     columns: usize,
     unit: usize,
     threads: usize,
-    some: impl Fn(Out, Range<usize>) + Sync,
+    compute: impl Fn(Out, Range<usize>) + Sync,
 ) {
     let out = Out(out.as_mut_ptr());
     let width = columns.div_ceil(threads).next_multiple_of(unit);
     if width >= columns {
-        some(out, 0..columns);
+        compute(out, 0..columns);
     } else {
         (0..columns.div_ceil(width))
             .into_par_iter()
-            .for_each(|part| some(out, part * width..columns.min((part + 1) * width)));
+            .for_each(|part| compute(out, part * width..columns.min((part + 1) * width)));
     }
 }

@@ -1,11 +1,12 @@
 //! The matrix product: `y = x w`, with the weight stored as `[in, out]`.
 //!
 //! Training and decoding call one function, [`linear_into`], and it gives a row the same bits whatever rows are beside
-//! it. Every element of `y` is one chain of fused multiply-adds over `k` in order, cut every 512. Few rows are computed
-//! here, in [`few_rows`](super::few_rows), and products with a weight in bf16 in [`bf16`](super::bf16). For more rows, the `gemm` crate computes the same chains, if it takes its
-//! general kernel and does not cut `k` differently. It takes another kernel for one row, for few columns, for a `k` of 1
-//! or 2, and for a small result of two operands that are contiguous along `k`. It cuts `k` by the processor's cache sizes,
-//! never below 512. So `gemm` gets no such product, and `k` is cut here.
+//! it. Every element of `y` is one chain of fused multiply-adds over `k` in order, cut every 512. Products of few rows are
+//! computed in [`few_rows`](super::few_rows), and those with a weight in bf16 in [`bf16`](super::bf16). For the others, the
+//! `gemm` crate computes the same chains, if it takes its general kernel and does not cut `k` differently. It takes another
+//! kernel for one row, for few columns, for a `k` of 1 or 2, and for a small result of two operands that are contiguous
+//! along `k`. It cuts `k` by the processor's cache sizes, never below 512. So `gemm` gets no such product, and `k` is cut
+//! here.
 
 #![allow(unsafe_code)] // gemm takes pointers and strides; each call stands behind an assertion on lengths.
 
@@ -119,11 +120,8 @@ pub(crate) fn input_gradient_into(g: &[f32], w: Weight<'_>, dx: &mut [f32], accu
             product(size, g, w, dx, size.1, accumulate);
         }
         Numbers::Bf16(data) => {
-            let (g, g_stride) = (&rounded(g), w.n);
-            let (g, w) = (
-                Factor::rows(g, g_stride),
-                Factor::transposed(data, w.stride),
-            );
+            let g = &rounded(g);
+            let (g, w) = (Factor::rows(g, w.n), Factor::transposed(data, w.stride));
             product_in_bf16(size, g, w, dx, size.1, accumulate, 1);
         }
     }
@@ -261,23 +259,50 @@ mod tests {
     fn fewer_columns_of_a_weight_are_the_same_numbers() {
         let (k, n) = (96, 461);
         let (x, w) = (random("x", 20 * k), random("w", k * n));
-        let mut whole = vec![0.0; 20 * n];
-        linear_into(&x, Weight::f32(&w, k, n), &mut whole, false);
-        for columns in [3, 8, 100, 455] {
-            let mut some = vec![0.0; 20 * columns];
-            linear_into(
-                &x,
-                Weight::f32(&w, k, n).first_columns(columns),
-                &mut some,
-                false,
-            );
-            for (some, whole) in some.chunks_exact(columns).zip(whole.chunks_exact(n)) {
-                assert!(
-                    some.iter()
-                        .zip(whole)
-                        .all(|(a, b)| a.to_bits() == b.to_bits()),
-                    "{columns}"
-                );
+        let half = rounded(&w);
+        for w in [Numbers::F32(&w), Numbers::Bf16(&half)] {
+            let w = Weight::new(w, k, n);
+            let mut whole = vec![0.0; 20 * n];
+            linear_into(&x, w, &mut whole, false);
+            for columns in [3, 8, 100, 455] {
+                let mut some = vec![0.0; 20 * columns];
+                linear_into(&x, w.first_columns(columns), &mut some, false);
+                for (some, whole) in some.chunks_exact(columns).zip(whole.chunks_exact(n)) {
+                    let mut pairs = some.iter().zip(whole);
+                    assert!(pairs.all(|(a, b)| a.to_bits() == b.to_bits()), "{columns}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gradients_of_a_weight_in_bf16_with_fewer_columns_are_those_of_rounded_numbers() {
+        let (rows, k, n, columns) = (7, 40, 61, 33);
+        let (x, g) = (random("x", rows * k), random("g", rows * columns));
+        let numbers = rounded(&random("w", k * n));
+        let w = Weight::new(Numbers::Bf16(&numbers), k, n).first_columns(columns);
+        let exact =
+            |numbers: &[f32]| -> Vec<f64> { rounded(numbers).into_iter().map(f64::from).collect() };
+        let (x64, g64) = (exact(&x), exact(&g));
+        let (mut dx, mut dw) = (vec![0.0; rows * k], vec![0.0; k * n]);
+        input_gradient_into(&g, w, &mut dx, false);
+        weight_gradient_into(&x, &g, w, &mut dw, false);
+        for row in 0..rows {
+            for i in 0..k {
+                let term = |c: usize| g64[row * columns + c] * f64::from(numbers[i * n + c]);
+                let sum: f64 = (0..columns).map(term).sum();
+                assert!((f64::from(dx[row * k + i]) - sum).abs() < 1e-4, "{row} {i}");
+            }
+        }
+        for i in 0..k {
+            for c in 0..n {
+                let term = |row: usize| x64[row * k + i] * g64[row * columns + c];
+                let wanted: f64 = if c < columns {
+                    (0..rows).map(term).sum()
+                } else {
+                    0.0
+                };
+                assert!((f64::from(dw[i * n + c]) - wanted).abs() < 1e-4, "{i} {c}");
             }
         }
     }

@@ -14,7 +14,7 @@ pub mod attention;
 pub(crate) mod attention_backward;
 pub(crate) mod attention_plain;
 mod attention_rows;
-mod bf16;
+pub(crate) mod bf16;
 mod by_hand;
 mod columns;
 pub mod embedding;

@@ -2,7 +2,8 @@
 //!
 //! A kernel is written once over [`Lanes`] and compiled for AVX-512, for AVX2 with FMA, and for the baseline. Every
 //! operation is exactly rounded (IEEE 754), multiply-add is always fused, and there are sixteen lanes on every level,
-//! so a kernel gives the same bits on all of them; only the speed differs. [`run`] picks the best level once.
+//! so a kernel gives the same bits on all of them; only the speed differs. The one exception is [`Lanes::dot_pairs`] below
+//! 2^-126. [`run`] picks the best level once.
 //!
 //! The intrinsics are sound because a level's type can only be made after the processor was seen to have it.
 
@@ -92,7 +93,7 @@ pub(crate) trait Lanes: Copy {
     }
 
     /// `c + a1 b1 + a0 b0`, where a lane of `a` holds the bf16 numbers `a0` and `a1`, its lower and its upper half. It is
-    /// rounded after each of the two sums, as the processor's own instruction does. That instruction takes numbers below
+    /// rounded after each of the two sums. The instruction of AVX512-BF16 does the same, but takes numbers and sums below
     /// 2^-126 for 0.
     #[inline(always)]
     fn dot_pairs(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {

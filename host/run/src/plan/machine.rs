@@ -1,6 +1,5 @@
 //! The machine that a plan is for: this one, or a GPU from a table.
 
-use std::fs;
 use std::time::Duration;
 
 use candle_core::Device;
@@ -94,12 +93,8 @@ pub struct PlannedMachine {
     pub memory: Option<u64>,
     /// Its speed. None for a GPU that is not in the table.
     pub speed: Option<Speed>,
-    /// True if the kernel gives programs huge pages, so that the memory of the CPU is rounded to pieces of 2 MiB.
-    pub huge_pages: bool,
 }
 
-/// Linux says here whether programs get huge pages: `[always]`, `[madvise]` or `[never]`.
-const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// Time for which the speed of this machine's CPU is measured.
 const MEASURED: Duration = Duration::from_millis(300);
 
@@ -116,7 +111,6 @@ impl PlannedMachine {
             processor: Processor::Cuda,
             memory: Some(gpu.mebibytes << 20),
             speed: Some(gpu.speed()),
-            huge_pages: false,
         })
     }
 
@@ -146,7 +140,6 @@ impl PlannedMachine {
             processor: Processor::of(device),
             memory: facts.memory,
             speed: None,
-            huge_pages: fs::read_to_string(HUGE_PAGES).is_ok_and(|set| !set.contains("[never]")),
         }
     }
 }

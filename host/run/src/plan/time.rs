@@ -14,6 +14,10 @@ use crate::config::RunConfig;
 const TRAINING_ON_CPU: f64 = 0.4;
 /// The same for decoding of 64 sequences: 73 to 137 GFLOP/s.
 const DECODING_ON_CPU: f64 = 0.3;
+/// The same for training in bf16: 0.35 to 0.75.
+const TRAINING_ON_CPU_IN_BF16: f64 = 0.35;
+/// The same for decoding in bf16: 0.16 to 0.38.
+const DECODING_ON_CPU_IN_BF16: f64 = 0.2;
 /// Share of a GPU's stated speed that training reaches in f32: 36 of 67 TFLOP/s, on an H200.
 const TRAINING_IN_F32: f64 = 0.54;
 /// The same in bf16 from 1.7B on: 356 and 373 of 989 TFLOP/s.
@@ -115,7 +119,8 @@ impl Clock<'_> {
     /// Operations per second of training, with the optimiser's steps.
     fn training_rate(&self) -> f64 {
         let share = match (self.speed, self.precision) {
-            (Speed::Cpu { .. }, _) => TRAINING_ON_CPU,
+            (Speed::Cpu { .. }, Precision::F32) => TRAINING_ON_CPU,
+            (Speed::Cpu { .. }, Precision::Bf16) => TRAINING_ON_CPU_IN_BF16,
             (Speed::Gpu { .. }, Precision::F32) => TRAINING_IN_F32,
             (Speed::Gpu { .. }, Precision::Bf16) => {
                 if self.shape.parameter_count() < LARGE {
@@ -149,7 +154,11 @@ impl Clock<'_> {
         let products = self.speed.products(self.precision);
         let Speed::Gpu { bandwidth, .. } = self.speed else {
             let forward = self.operations.forward(tokens, written);
-            return trajectories as f64 * forward / (DECODING_ON_CPU * products);
+            let share = match self.precision {
+                Precision::F32 => DECODING_ON_CPU,
+                Precision::Bf16 => DECODING_ON_CPU_IN_BF16,
+            };
+            return trajectories as f64 * forward / (share * products);
         };
         let memory = PolicyMemory::new(self.shape, None, Processor::Cuda, self.precision);
         let read = match self.precision {

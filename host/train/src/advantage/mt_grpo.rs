@@ -15,8 +15,8 @@ use super::{AdvantageEstimator, Sample};
 /// ```
 ///
 /// The paper has two turns and a weight for `A_i` in the first one, which is 1 here. A trajectory without turn rewards has 0
-/// for each of its turns. A last turn is not compared with others, because it answers: rewards of calls would then teach
-/// never to answer.
+/// for each of its turns. A last turn is not compared with others, because it is the one that answers: rewards of calls would
+/// then teach never to answer. So a bad call in a turn that a limit made the last one gets no credit of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MtGrpo {
     /// The normalisation of outcomes and of turns.
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_compared_with_trajectories_that_have_it() {
+    fn a_turn_is_compared_with_trajectories_that_go_on_after_it() {
         let one_turn = Sample::single_turn(0, 2, 0.0).with_turn_rewards(vec![5.0]);
         let three = [true, false, true, false, true];
         let long = |second: f64| {

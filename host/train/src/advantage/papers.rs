@@ -95,7 +95,8 @@ fn remax(batch: &[Sample]) -> Vec<Vec<f64>> {
     })
 }
 
-/// arXiv:2505.11821, section 4.2, with a weight of 1, for any number of turns.
+/// arXiv:2505.11821, section 4.2, with a weight of 1. The paper has two turns; with more, only turns that others follow are
+/// compared.
 fn mt_grpo(batch: &[Sample], eps: f64) -> Vec<Vec<f64>> {
     let turn_reward = |j: usize, turn: usize| -> f64 {
         let rewards = batch[j].turn_rewards().unwrap_or_default();
