@@ -83,6 +83,8 @@ const PEFT: [&str; 3] = ["torch==2.15.0", "transformers==5.24.0", "peft==0.21.2"
 const WITH_PEFT: &str = "peft";
 /// The program that compares its adapters with ours.
 const PEFT_CASES: &str = "tests/clients/peft_adapters.py";
+/// The program that compares models of a run in transformers with what the run recorded.
+const TRANSFORMERS_CASES: &str = "tests/clients/exported_models.py";
 
 /// The clients to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -101,6 +103,8 @@ pub enum Clients {
     Ors,
     /// PEFT, which loads adapters of a run, and whose adapters a run loads; downloads about 4 GB
     Peft,
+    /// transformers, which loads models of a run and computes what the run recorded; downloads about 4 GB
+    Transformers,
     /// TRL, verl and verifiers with the Python package; downloads about 4 GB
     Trainers,
     /// All of these, one after the other, with one table at the end
@@ -109,7 +113,7 @@ pub enum Clients {
 
 impl Clients {
     /// The kinds, in the order in which all of them are run.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Service,
         Self::Mcp,
         Self::Agents,
@@ -117,6 +121,7 @@ impl Clients {
         Self::Openenv,
         Self::Trainers,
         Self::Peft,
+        Self::Transformers,
     ];
 
     /// The word on the command line.
@@ -183,6 +188,9 @@ fn run_kind(project: &Project, clients: Clients, steps: &mut Steps) -> Result<()
         }
         Clients::Ors => run_program(project, steps, ("ors", &[&ORS]), ORS_CASES),
         Clients::Peft => run_program(project, steps, (WITH_PEFT, &[&PEFT]), PEFT_CASES),
+        Clients::Transformers => {
+            run_program(project, steps, (WITH_PEFT, &[&PEFT]), TRANSFORMERS_CASES)
+        }
     }
 }
 

@@ -172,9 +172,7 @@ impl RunParts {
             *prompt = kept;
         }
         let text = TextParts::from_config(&config, || tasks.corpus())?;
-        let parts = Self::assemble(config, plugins, run, tasks, text, reporter)?;
-        refuse_misspelt(&parts.registry)?;
-        Ok(parts)
+        Self::assemble(config, plugins, run, tasks, text, true, reporter)
     }
 
     /// Makes all parts of the existing run in the folder `run`. Uses the tokenizer, the template, the prompt of users and
@@ -192,7 +190,7 @@ impl RunParts {
             *prompt = data_path(run).join(USER_PROMPT);
         }
         let text = TextParts::from_run(run)?;
-        Self::assemble(config, plugins, run, tasks, text, reporter)
+        Self::assemble(config, plugins, run, tasks, text, false, reporter)
     }
 
     fn assemble(
@@ -201,6 +199,7 @@ impl RunParts {
         run: &Path,
         tasks: Arc<dyn TaskSource>,
         text: TextParts,
+        is_new: bool,
         reporter: &dyn RunReporter,
     ) -> Result<Self, RunFailure> {
         let TextParts {
@@ -225,6 +224,9 @@ impl RunParts {
         let external_engine = RunEngine::open(&config, run)?;
         let leader = (config.agent.as_ref()).and_then(|agent| agent.plugin.clone());
         let registry = plugins.load(&bindings(&config, run), &sandbox, reporter);
+        if is_new {
+            refuse_misspelt(&registry)?;
+        }
         let staleness = config.rl.as_ref().map_or(0, |rl| rl.staleness);
         let (models, own_weights) =
             open_models_of_run(&config.asked_models(), config.workers(), run, staleness)?;

@@ -734,6 +734,37 @@ fn a_play_ahead_that_fails_ends_its_own_step() {
     assert_eq!(lines(&path).last().unwrap()["step"], 3);
 }
 
+#[test]
+fn a_loss_that_is_no_number_stops_the_run_and_its_last_checkpoint_is_good() {
+    /// Breaks a weight after it has played a step.
+    struct Breaking(u64);
+    impl Rollouts for Breaking {
+        fn play(&mut self, step: u64, policy: Arc<Model>, weights: u64) -> Play {
+            let played = play().play(step, policy.clone(), weights);
+            let breaks = step == self.0;
+            Box::pin(async move {
+                let experience = played.await?;
+                if let Some((_, weights)) = policy.parameters().next().filter(|_| breaks) {
+                    weights.set(&(weights.as_tensor() * f64::NAN)?)?;
+                }
+                Ok(experience)
+            })
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, broken] = ["whole", "broken"].map(|name| folder.path().join(name));
+    run(&whole, false, &mut Unobserved).unwrap();
+    let error = run_with(&broken, false, &mut Breaking(3), &mut Unobserved).unwrap_err();
+    assert!(
+        error.starts_with("rl step 4: the loss is NaN; lower `rl.optimizer.learning_rate`"),
+        "{error}"
+    );
+    let latest = fs::read_link(broken.join("checkpoints/latest")).unwrap();
+    assert_eq!(latest, Path::new("rl-000002"));
+    assert_eq!(run(&broken, true, &mut Unobserved), Ok(PhaseEnd::Finished));
+    assert!(remains(&broken) == remains(&whole));
+}
+
 /// PPO with everything that has a state: a critic, and a weight of the KL that changes.
 fn ppo_config() -> RlConfig {
     RlConfig {

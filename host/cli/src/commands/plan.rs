@@ -250,7 +250,15 @@ fn times(plan: &Plan, config: &RunConfig) {
     if plan.machine.processor == Processor::Cpu {
         say!("    from the speed of matrix products here, measured just now");
     } else {
-        say!("    from what the GPU's maker states, and what one H200 reached");
+        say!(
+            "    from what the GPU's maker states, and what one H200 reached with 0.6 to 4 B parameters;"
+        );
+        say!("    a smaller policy takes longer than this");
+    }
+    if plan.lengths.tokens == config.dialogue.context as usize {
+        say!(
+            "    as if each trajectory filled its context, which few do; see --tokens-per-trajectory"
+        );
     }
 }
 
