@@ -164,21 +164,13 @@ pub fn parse<'t>(
     protocol: &ProtocolSpec,
     tools: &[impl AsRef<str>],
 ) -> ParsedTurn<'t> {
-    let mut scanner = Scanner {
-        text,
-        at: 0,
-        protocol,
-        known: &|name| tools.iter().any(|tool| tool.as_ref() == name),
-        next: [Some(0); 4],
-        parts: Vec::new(),
-    };
-    if in_think {
-        scanner.think();
-    }
-    scanner.run();
-    ParsedTurn {
-        parts: scanner.parts,
-    }
+    let known = |name: &str| tools.iter().any(|tool| tool.as_ref() == name);
+    Scanner::new(text, protocol, &known).parse(in_think)
+}
+
+/// Parses a turn that begins outside a think block, as if every tool that it calls were on offer.
+pub(crate) fn parse_any_tool<'t>(text: &'t str, protocol: &ProtocolSpec) -> ParsedTurn<'t> {
+    Scanner::new(text, protocol, &|_| true).parse(false)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,6 +189,27 @@ struct Scanner<'t, 'p> {
     /// Offset at which each tag was last found, so that no text is searched for it twice.
     next: [Option<usize>; 4],
     parts: Vec<Part<'t>>,
+}
+
+impl<'t, 'p> Scanner<'t, 'p> {
+    fn new(text: &'t str, protocol: &'p ProtocolSpec, known: &'p dyn Fn(&str) -> bool) -> Self {
+        Self {
+            text,
+            at: 0,
+            protocol,
+            known,
+            next: [Some(0); 4],
+            parts: Vec::new(),
+        }
+    }
+
+    fn parse(mut self, in_think: bool) -> ParsedTurn<'t> {
+        if in_think {
+            self.think();
+        }
+        self.run();
+        ParsedTurn { parts: self.parts }
+    }
 }
 
 impl Scanner<'_, '_> {

@@ -353,6 +353,12 @@ impl Tokenizer {
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 
+    /// Number of bytes that [`Self::decode`] makes of an id, in a text that is UTF-8.
+    pub(crate) fn byte_len(&self, id: u32) -> usize {
+        let bytes = self.bytes.get(id as usize).and_then(Option::as_ref);
+        bytes.map_or('\u{fffd}'.len_utf8(), |bytes| bytes.len())
+    }
+
     /// The id of a token of the model or an added token, by its exact content.
     pub fn id(&self, token: &str) -> Option<u32> {
         self.full.token_to_id(token)

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::call_tokens::CallToken;
 use crate::message::Message;
 use crate::tool::{CallOutcome, ToolCall, ToolDefinition};
 
@@ -224,7 +225,7 @@ pub struct SampledTokens {
     pub log_probs: Vec<f32>,
 }
 
-/// A sequence for supervised fine-tuning. All fields have one entry per token.
+/// A sequence for supervised fine-tuning. All fields but the last have one entry per token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MaskedTokens {
     /// Token ids.
@@ -233,6 +234,8 @@ pub struct MaskedTokens {
     pub mask: LossMask,
     /// True on model tokens that are not to be imitated.
     pub left_out: Vec<bool>,
+    /// The part of a call that each token belongs to. Empty if it is not asked for.
+    pub calls: Vec<CallToken>,
 }
 
 impl TrainingSequence {
@@ -322,6 +325,7 @@ impl TrainingSequence {
             ids,
             mask: LossMask(mask),
             left_out,
+            calls: Vec::new(),
         })
     }
 }

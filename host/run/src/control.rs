@@ -66,6 +66,9 @@ pub(crate) async fn train(
     let (engine, _generator) = parts.rollout_engine(&model)?;
     let mut source = DemonstrationBatches::new(engine, parts.demonstrations()?, parts.config.seed)
         .after(sft.steps);
+    if config.weighs_calls() {
+        source = source.marking_calls(parts.dialogue.clone());
+    }
     let mut observer = observer.with_end_of_sft(Moment::Control);
     let seed = parts.config.seed;
     let end = sft::train(

@@ -305,6 +305,9 @@ async fn train_phases(
     if let Some(config) = &parts.config.sft {
         let (engine, _generator) = parts.rollout_engine(model)?;
         let mut source = DemonstrationBatches::new(engine, parts.demonstrations()?, seed);
+        if config.weighs_calls() {
+            source = source.marking_calls(parts.dialogue.clone());
+        }
         end = sft::train(config, seed, model, &mut source, run, checkpoint, observer).await?;
     }
     if let Some(config) = &parts.config.rl

@@ -31,9 +31,15 @@ pub struct SftConfig {
     /// 8192.
     pub micro_batch_tokens: usize,
     /// Loss weight of the tokens that the policy only reads: instructions, tools, questions and observations, and not turns of
-    /// a demonstration that are left out. Tokens that it writes have weight 1. Default 0: the policy learns what to say, and nothing else. With a small weight such as 0.1,
-    /// a policy that is trained from scratch learns sooner to copy names that it never saw.
+    /// a demonstration that are left out. Tokens that it writes have weight 1. Default 0: the policy learns what to say, and
+    /// nothing else. With a small weight such as 0.1, a policy that is trained from scratch learns sooner to copy names that
+    /// it never saw.
     pub prompt_loss_weight: f64,
+    /// Loss weight of tokens in the names of tools that demonstrated calls have. Default 1, as of all other tokens that the
+    /// policy writes. A wrong name makes a call useless, and it is only a few tokens (TL-Training, arXiv:2412.15495).
+    pub tool_name_weight: f64,
+    /// The same for the tokens of their arguments. Default 1.
+    pub arguments_weight: f64,
     /// Recomputes each layer in the backward pass: less memory, a third more time. Default false.
     pub activation_checkpointing: bool,
     /// Threads that share the micro-batches; `None` is one per core. It changes no result, so it is not
@@ -51,6 +57,8 @@ impl Default for SftConfig {
             batch_size: 64,
             micro_batch_tokens: 8192,
             prompt_loss_weight: 0.0,
+            tool_name_weight: 1.0,
+            arguments_weight: 1.0,
             activation_checkpointing: false,
             workers: None,
             optimizer: OptimizerConfig::default(),
@@ -80,7 +88,19 @@ impl SftConfig {
             &self.prompt_loss_weight,
             "must be from 0 to 1",
         )?;
+        for (name, weight) in [
+            ("sft.tool_name_weight", self.tool_name_weight),
+            ("sft.arguments_weight", self.arguments_weight),
+        ] {
+            let is_weight = (0.0..=1000.0).contains(&weight);
+            InvalidSetting::require(is_weight, name, &weight, "must be from 0 to 1000")?;
+        }
         self.optimizer.validate()
+    }
+
+    /// True if tokens of calls have other weights than the rest.
+    pub fn weighs_calls(&self) -> bool {
+        (self.tool_name_weight, self.arguments_weight) != (1.0, 1.0)
     }
 
     pub(crate) fn pass(&self) -> PassOptions {

@@ -320,6 +320,7 @@ fn weighted_sequences<'a>(
                 ids: &sequence.ids,
                 mask: sequence.mask.as_slice(),
                 weight: weight as f32,
+                factors: &[],
                 prompt: None,
                 advantages: &advantages[tokens.clone()],
                 old_log_probs: &sequence.log_probs,

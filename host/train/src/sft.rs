@@ -3,13 +3,14 @@
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
+use rlf_dialogue::call_tokens::CallToken;
 use rlf_dialogue::trajectory::MaskedTokens;
 use rlf_policy::Model;
 
 use crate::ahead::Ahead;
 use crate::config::SftConfig;
 use crate::error::TrainError;
-use crate::loss::{Aggregation, Objective, token_weights};
+use crate::loss::Objective;
 use crate::metrics::{MetricsLine, names};
 use crate::observer::Observer;
 use crate::phase::{Phase, PhaseEnd};
@@ -65,20 +66,26 @@ pub fn train<'a>(
             let batch = demonstrations.batch(step, config.batch_size).await;
             let batch = batch.map_err(refused)?;
 
-            let lengths: Vec<usize> = batch.iter().map(|tokens| tokens.mask.count()).collect();
-            let weights = token_weights(Aggregation::TokenMean, &lengths);
+            let factors: Vec<Vec<f32>> =
+                batch.iter().map(|tokens| factors(config, tokens)).collect();
+            let total: f64 = (batch.iter().zip(&factors))
+                .map(|(tokens, factors)| total_weight(tokens, factors))
+                .sum();
+            // Of a token with a factor of 1. The weights of all tokens that the policy writes sum to 1.
+            let weight = 1.0 / total;
             let all: Vec<Vec<bool>> = batch.iter().map(read_or_imitated).collect();
             let sequences: Vec<WeightedSequence<'_>> = batch
                 .iter()
-                .zip(weights.iter().zip(&all))
-                .filter(|(tokens, _)| tokens.mask.count() > 0)
-                .map(|(tokens, (weight, all))| WeightedSequence {
+                .zip(factors.iter().zip(&all))
+                .filter(|(tokens, (factors, _))| total_weight(tokens, factors) > 0.0)
+                .map(|(tokens, (factors, all))| WeightedSequence {
                     ids: &tokens.ids,
                     mask: tokens.mask.as_slice(),
-                    weight: *weight as f32,
+                    weight: weight as f32,
+                    factors,
                     prompt: (config.prompt_loss_weight > 0.0).then(|| PromptTokens {
                         all,
-                        weight: (*weight * config.prompt_loss_weight) as f32,
+                        weight: (weight * config.prompt_loss_weight) as f32,
                     }),
                     advantages: &[],
                     old_log_probs: &[],
@@ -135,6 +142,33 @@ pub fn train<'a>(
         }
         Ok(PhaseEnd::Finished)
     })
+}
+
+/// The weight of each token of a sequence relative to others that the policy writes; empty if all are 1.
+fn factors(config: &SftConfig, tokens: &MaskedTokens) -> Vec<f32> {
+    if !config.weighs_calls() {
+        return Vec::new();
+    }
+    let kinds = tokens.calls.iter();
+    kinds
+        .map(|kind| match kind {
+            CallToken::Outside => 1.0,
+            CallToken::Name => config.tool_name_weight as f32,
+            CallToken::Arguments => config.arguments_weight as f32,
+        })
+        .collect()
+}
+
+/// The sum of the factors of a sequence's tokens in the loss mask.
+fn total_weight(tokens: &MaskedTokens, factors: &[f32]) -> f64 {
+    if factors.is_empty() {
+        return tokens.mask.count() as f64;
+    }
+    let in_loss = tokens.mask.as_slice().iter().zip(factors);
+    in_loss
+        .filter(|(is_in_loss, _)| **is_in_loss)
+        .map(|(_, factor)| f64::from(*factor))
+        .sum()
 }
 
 /// A loss mask with every token but those of turns that are not to be imitated. Nothing predicts the first.

@@ -17,6 +17,8 @@ pub(crate) struct WeightedSequence<'a> {
     pub(crate) mask: &'a [bool],
     /// The weight of each of its model tokens in the loss of the mini-batch.
     pub(crate) weight: f32,
+    /// Factors of that weight; empty if all are 1.
+    pub(crate) factors: &'a [f32],
     /// The tokens that SFT trains besides model tokens, and their weight: `prompt_loss_weight`.
     pub(crate) prompt: Option<PromptTokens<'a>>,
     /// Empty for SFT.
@@ -112,9 +114,9 @@ pub(crate) fn token_targets(
     {
         let (sequence, position) = (&sequences[*index as usize], *position as usize);
         let prompt = sequence.prompt.filter(|_| !sequence.mask[position]);
-        targets
-            .weights
-            .push(prompt.map_or(sequence.weight, |prompt| prompt.weight));
+        let factor = sequence.factors.get(position).copied().unwrap_or(1.0);
+        let weight = prompt.map_or(sequence.weight * factor, |prompt| prompt.weight);
+        targets.weights.push(weight);
         targets.prompt.push(prompt.is_some());
         targets.sequences.push(*index);
         targets.advantages.extend(sequence.advantages.get(position));

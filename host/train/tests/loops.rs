@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use candle_core::Device;
+use rlf_dialogue::call_tokens::CallToken;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::score::{Excluded, ExclusionCause, Score};
@@ -1226,6 +1227,73 @@ fn supervised_training_learns_what_was_demonstrated() {
         losses[0],
         losses[59]
     );
+}
+
+/// [`Counting`], whose first model token is the name of a tool, and the next one its arguments.
+struct CountingCalls;
+
+#[async_trait]
+impl DemonstrationSource for CountingCalls {
+    async fn batch(&mut self, step: u64, size: usize) -> Result<Vec<MaskedTokens>, BoxError> {
+        let mut batch = Counting.batch(step, size).await?;
+        for tokens in &mut batch {
+            tokens.calls = vec![CallToken::Outside; tokens.ids.len()];
+            tokens.calls[1] = CallToken::Name;
+            tokens.calls[2] = CallToken::Arguments;
+        }
+        Ok(batch)
+    }
+}
+
+#[test]
+fn the_loss_of_sft_is_a_mean_by_the_weights_of_names_and_arguments() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    for (name, arguments) in [(1.0, 1.0), (3.0, 1.0), (2.5, 0.5), (0.0, 0.0)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunDirectory::create(folder.path(), &RunSpec::default(), KEEP).unwrap();
+        let config = SftConfig {
+            steps: 1,
+            tool_name_weight: name,
+            arguments_weight: arguments,
+            ..sft_config()
+        };
+        let model = tiny();
+        let batch = runtime
+            .block_on(CountingCalls.batch(0, config.batch_size))
+            .unwrap();
+        let (mut sum, mut total) = (0.0, 0.0);
+        for tokens in &batch {
+            let sequence = Sequence {
+                ids: &tokens.ids,
+                mask: tokens.mask.as_slice(),
+            };
+            let packed = PackedBatch::new(&[sequence]).unwrap();
+            let log_probs = model.log_probs(&[packed], &PassOptions::default()).unwrap();
+            let log_probs = log_probs[0].log_probs.to_vec1::<f32>().unwrap();
+            for (log_prob, weight) in log_probs.iter().zip([name, arguments, 1.0]) {
+                sum -= weight * f64::from(*log_prob);
+                total += weight;
+            }
+        }
+        let mut model = tiny();
+        let ended = runtime.block_on(sft::train(
+            &config,
+            SEED,
+            &mut model,
+            &mut CountingCalls,
+            &mut run,
+            None,
+            &mut Unobserved,
+        ));
+        assert_eq!(ended.unwrap(), PhaseEnd::Finished);
+        let loss = lines(folder.path())[0]["loss"].as_f64().unwrap();
+        assert!(
+            (loss - sum / total).abs() < 1e-5,
+            "{name} {arguments}: {loss}"
+        );
+    }
 }
 
 #[test]

@@ -312,6 +312,30 @@ fn ppo_trains_a_critic_beside_the_policy_and_the_run_is_read_like_any_other() {
 }
 
 #[test]
+fn names_and_arguments_of_demonstrated_calls_can_have_weights_of_their_own() {
+    let loss = |name: f64, arguments: f64| {
+        let experiment = Experiment::tiny()
+            .with("sft.steps", 1)
+            .with("sft.tool_name_weight", name)
+            .with("sft.arguments_weight", arguments)
+            .with("rl.steps", 0)
+            .with("eval.every", 0);
+        let run = experiment.train("run", &[]);
+        let loss = run.steps("sft")[0]["loss"].as_f64();
+        loss.expect("SFT has a loss")
+    };
+    let plain = loss(1.0, 1.0);
+    let weighed = [loss(5.0, 1.0), loss(1.0, 5.0), loss(0.0, 0.0)];
+    assert!(
+        weighed.iter().all(|loss| *loss != plain),
+        "{plain} {weighed:?}"
+    );
+    let experiment = Experiment::tiny().with("sft.tool_name_weight", -1.0);
+    let attempt = experiment.try_train("run", &[]);
+    attempt.refused_with(&["sft.tool_name_weight", "must be from 0 to 1000"]);
+}
+
+#[test]
 fn a_control_continues_sft_from_where_rl_began() {
     let experiment = Experiment::tiny().with("eval.every", 0);
     let run = experiment.train("run", &["--control"]);

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::trajectory::{MaskedTokens, TrainingSequence, Trajectory};
 use rlf_rollout::RolloutEngine;
 use rlf_rollout::demonstrate::demonstrate;
@@ -27,6 +28,8 @@ pub(crate) struct DemonstrationBatches {
     engine: Arc<RolloutEngine>,
     set: Arc<dyn DemonstrationSet>,
     seed: u64,
+    /// Marks the tokens of calls, if they have weights of their own.
+    marker: Option<Arc<Dialogue>>,
     /// Number of steps of an earlier phase, whose demonstrations are not repeated.
     skip: u64,
     /// The receiver and task of the batches in preparation, with the step of the next one.
@@ -43,9 +46,16 @@ impl DemonstrationBatches {
             engine,
             set,
             seed,
+            marker: None,
             skip: 0,
             making: None,
         }
+    }
+
+    /// Marks the tokens of calls.
+    pub(crate) fn marking_calls(mut self, dialogue: Arc<Dialogue>) -> Self {
+        self.marker = Some(dialogue);
+        self
     }
 
     /// Continues after the demonstrations of the first `steps` steps.
@@ -58,9 +68,15 @@ impl DemonstrationBatches {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let first = first + self.skip;
         let (engine, set, seed) = (self.engine.clone(), self.set.clone(), self.seed);
+        let marker = self.marker.clone();
         let maker = tokio::spawn(async move {
             for step in first.. {
-                let batch = make(&engine, &set, seed, step, size).await;
+                let mut batch = make(&engine, &set, seed, step, size).await;
+                if let (Some(marker), Ok(batch)) = (&marker, &mut batch) {
+                    for tokens in batch {
+                        tokens.calls = marker.call_tokens(tokens);
+                    }
+                }
                 if sender.send(batch).await.is_err() {
                     break;
                 }

@@ -138,6 +138,29 @@ fn a_weight_of_the_prompt_is_from_0_to_1() {
 }
 
 #[test]
+fn weights_of_calls_are_from_0_to_1000() {
+    for (weight, accepted) in [
+        (0.0, true),
+        (1000.0, true),
+        (-0.1, false),
+        (1000.1, false),
+        (f64::NAN, false),
+    ] {
+        let of_names = SftConfig {
+            tool_name_weight: weight,
+            ..SftConfig::default()
+        };
+        let of_arguments = SftConfig {
+            arguments_weight: weight,
+            ..SftConfig::default()
+        };
+        for config in [of_names, of_arguments] {
+            assert_eq!(config.validate().is_ok(), accepted, "{weight}");
+        }
+    }
+}
+
+#[test]
 fn kl_goes_into_the_loss_or_into_the_reward_and_never_into_both() {
     let grpo = RlConfig {
         kl_coefficient: 0.1,
