@@ -8,6 +8,16 @@
 //! | `calls` | calls tried, malformed ones included; give it a small negative weight to make each one cost |
 //! | `excess` | how many of them were more than `at_most` |
 //! | `repeated` | how many had the name and arguments of an earlier one |
+//! | `unparsed` | how many could not be parsed, and were none of a tool that does not exist |
+//! | `unknown_tool` | how many were of a tool that does not exist |
+//! | `bad_arguments` | how many had arguments that did not fit |
+//! | `stopped` | how many were stopped: by a limit of time, memory or output, by a closed gate, or by the tool's own exit |
+//! | `tools` | how many different tools had a call that ended well |
+//! | `several` | 1 if those are two or more, else 0 |
+//!
+//! The errors are those of TL-Training (Ye et al. 2024, arXiv:2412.15495), as far as the host knows them: give each a
+//! negative weight of its own. Tool-Star (Dong et al. 2025, arXiv:2505.16410) adds a bonus for several tools to right
+//! answers: `weights = { several = 0.1 }` with `gate = "exact-match.em >= 1"`.
 //!
 //! A call is valid if the tool answered it, even with a failure ("no such city"). It is invalid if it could not be
 //! parsed, its arguments did not fit, or it ran into a limit. Faults of the plugin or the host (a trap, something
@@ -24,7 +34,7 @@
 //! at_most = 8
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rlf_plugin::serde::Deserialize;
 use rlf_plugin::{Ended, Event, Task, Terms, Trajectory, plugin, reward};
@@ -70,11 +80,20 @@ fn tool_use(_task: &Task, trajectory: &Trajectory, config: &Config) -> Terms {
         (0_usize, 0_usize, 0_usize, 0_usize, 0_usize);
     let mut seen = BTreeSet::new();
     let mut turns: Vec<JudgedTurn> = Vec::new();
+    let (mut unparsed, mut unknown, mut bad_arguments) = (0_usize, 0_usize, 0_usize);
+    let mut names = BTreeMap::new();
+    let mut tools: BTreeSet<&String> = BTreeSet::new();
     for (index, event) in trajectory.events.iter().enumerate() {
         match event {
             Event::Turn(turn) => {
                 calls += turn.calls.len() + turn.malformed.len();
                 invalid += turn.malformed.len();
+                for call in &turn.malformed {
+                    let is_unknown = call.diagnostic == "unknown-tool";
+                    unknown += usize::from(is_unknown);
+                    unparsed += usize::from(!is_unknown);
+                }
+                names.extend(turn.calls.iter().map(|call| (&call.call_id, &call.name)));
                 turns.push(JudgedTurn {
                     event: index as u32,
                     valid: 0,
@@ -90,7 +109,10 @@ fn tool_use(_task: &Task, trajectory: &Trajectory, config: &Config) -> Terms {
                 let credit = match outcome.ended {
                     Ended::Ok | Ended::Failed => {
                         valid += 1;
-                        succeeded += usize::from(outcome.ended == Ended::Ok);
+                        if outcome.ended == Ended::Ok {
+                            succeeded += 1;
+                            tools.extend(names.get(&outcome.call_id).copied());
+                        }
                         1.0
                     }
                     Ended::InvalidArguments
@@ -100,6 +122,7 @@ fn tool_use(_task: &Task, trajectory: &Trajectory, config: &Config) -> Terms {
                     | Ended::Exited
                     | Ended::Denied => {
                         invalid += 1;
+                        bad_arguments += usize::from(outcome.ended == Ended::InvalidArguments);
                         0.0
                     }
                     Ended::Trap | Ended::Unavailable | Ended::Cancelled => continue,
@@ -136,6 +159,15 @@ fn tool_use(_task: &Task, trajectory: &Trajectory, config: &Config) -> Terms {
         .term("calls", calls as f64)
         .term("excess", calls.saturating_sub(config.at_most) as f64)
         .term("repeated", repeated as f64)
+        .term("unparsed", unparsed as f64)
+        .term("unknown_tool", unknown as f64)
+        .term("bad_arguments", bad_arguments as f64)
+        .term(
+            "stopped",
+            (invalid - unparsed - unknown - bad_arguments) as f64,
+        )
+        .term("tools", tools.len() as f64)
+        .term("several", truth(tools.len() >= 2))
 }
 
 plugin!(init: init, reward: tool_use);

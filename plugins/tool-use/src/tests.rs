@@ -87,6 +87,49 @@ fn too_few_too_many_and_repeated_calls_are_counted() {
     assert_eq!(terms(json!({}), again), [1.0, 1.0, 1.0, 3.0, 0.0, 1.0]);
 }
 
+#[test]
+fn each_kind_of_error_is_counted_for_itself() {
+    let counts = |trajectory: Trajectory| -> [f64; 4] {
+        let score = grade(json!({}), trajectory);
+        ["unparsed", "unknown_tool", "bad_arguments", "stopped"]
+            .map(|term| score.get(term).unwrap())
+    };
+    assert_eq!(
+        counts(called(&[Ended::Ok, Ended::Trap, Ended::Failed])),
+        [0.0; 4]
+    );
+    let all = called(&[
+        Ended::InvalidArguments,
+        Ended::Timeout,
+        Ended::MemoryLimit,
+        Ended::OutputLimit,
+        Ended::Exited,
+        Ended::Denied,
+    ]);
+    let all = all.malformed("{", "bad-json").malformed("{", "unclosed");
+    let all = all.malformed("{}", "unknown-tool");
+    assert_eq!(counts(all), [2.0, 1.0, 1.0, 5.0]);
+}
+
+#[test]
+fn several_tools_are_those_whose_calls_ended_well() {
+    let several = |names: &[(&str, Ended)]| -> [f64; 2] {
+        let calls = names.iter();
+        let trajectory = calls.fold(testing::trajectory(), |trajectory, (name, ended)| {
+            trajectory.called(name, json!({}), *ended)
+        });
+        let score = grade(json!({}), trajectory);
+        ["tools", "several"].map(|term| score.get(term).unwrap())
+    };
+    assert_eq!(several(&[]), [0.0, 0.0]);
+    assert_eq!(several(&[("f", Ended::Ok), ("f", Ended::Ok)]), [1.0, 0.0]);
+    assert_eq!(
+        several(&[("f", Ended::Ok), ("g", Ended::Failed)]),
+        [1.0, 0.0]
+    );
+    assert_eq!(several(&[("f", Ended::Ok), ("g", Ended::Ok)]), [2.0, 1.0]);
+}
+
 fn credits(trajectory: Trajectory, name: &str) -> Vec<(u32, f64)> {
     let score = grade(json!({}), trajectory);
     let of_name = (score.per_event.iter()).filter(|(_, term)| term.name == name);
