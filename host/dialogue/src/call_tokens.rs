@@ -10,19 +10,7 @@ use serde_json::{Deserializer, StreamDeserializer, de::StrRead};
 
 use crate::dialogue::Dialogue;
 use crate::parser::{self, Part};
-use crate::trajectory::MaskedTokens;
-
-/// The part of a call that a token belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CallToken {
-    /// None: reasoning, an answer, tags, or what is not the model's.
-    #[default]
-    Outside,
-    /// A tool's name.
-    Name,
-    /// The arguments, as an object.
-    Arguments,
-}
+use crate::trajectory::{CallToken, MaskedTokens};
 
 impl Dialogue {
     /// The part of a call that each token of a sequence belongs to. Only tokens of the loss mask belong to one. A token at the

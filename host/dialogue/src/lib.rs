@@ -18,7 +18,7 @@
 //! | how untrusted text is kept from becoming control tokens | `trust` |
 //! | the text between two turns of the model | `observation`; changed tools in `tool_changes` |
 //! | text to ids and back; training a small tokenizer | [`tokenizer`]: [`Tokenizer`]; [`bpe`] |
-//! | the tokens of names and arguments in calls | [`call_tokens`] |
+//! | the tokens of names and arguments in calls | `call_tokens` |
 //! | settings, and everything that all trajectories of a run share | [`config`], [`dialogue`]: [`Dialogue`] |
 //! | a task, a message and its content, a tool, how a call ended | [`task`], [`message`], `content`, [`tool`] |
 //! | tools under other names than their authors gave | [`own_names`] |
@@ -53,7 +53,7 @@
 //! ```
 
 pub mod bpe;
-pub mod call_tokens;
+mod call_tokens;
 pub mod config;
 mod content;
 pub mod conversation;

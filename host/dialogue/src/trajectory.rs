@@ -6,7 +6,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::call_tokens::CallToken;
 use crate::message::Message;
 use crate::tool::{CallOutcome, ToolCall, ToolDefinition};
 
@@ -236,6 +235,18 @@ pub struct MaskedTokens {
     pub left_out: Vec<bool>,
     /// The part of a call that each token belongs to. Empty if it is not asked for.
     pub calls: Vec<CallToken>,
+}
+
+/// The part of a call that a token belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CallToken {
+    /// None: reasoning, an answer, tags, or what is not the model's.
+    #[default]
+    Outside,
+    /// A tool's name.
+    Name,
+    /// The arguments, as an object.
+    Arguments,
 }
 
 impl TrainingSequence {

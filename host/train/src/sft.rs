@@ -3,8 +3,7 @@
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
-use rlf_dialogue::call_tokens::CallToken;
-use rlf_dialogue::trajectory::MaskedTokens;
+use rlf_dialogue::trajectory::{CallToken, MaskedTokens};
 use rlf_policy::Model;
 
 use crate::ahead::Ahead;

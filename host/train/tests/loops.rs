@@ -8,12 +8,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use candle_core::Device;
-use rlf_dialogue::call_tokens::CallToken;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::score::{Excluded, ExclusionCause, Score};
 use rlf_dialogue::task::Task;
-use rlf_dialogue::trajectory::{MaskedTokens, TrainingSequence, Trajectory};
+use rlf_dialogue::trajectory::{CallToken, MaskedTokens, TrainingSequence, Trajectory};
 use rlf_policy::{
     Decoder, Draw, DrawKey, Entry, Key, Model, PackedBatch, PassOptions, Purpose, Qwen3Config,
     Sampler, SamplingParams, Sequence,

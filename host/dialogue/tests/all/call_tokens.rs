@@ -1,7 +1,6 @@
 //! The tokens of names and arguments in calls.
 
-use rlf_dialogue::call_tokens::CallToken;
-use rlf_dialogue::trajectory::MaskedTokens;
+use rlf_dialogue::trajectory::{CallToken, MaskedTokens};
 use rlf_dialogue::{Dialogue, DialogueConfig, TrainingSequence};
 use serde_json::json;
 
