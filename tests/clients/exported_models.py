@@ -39,7 +39,7 @@ def sequences(file):
                     recorded |= dict(enumerate(sampled["log_probs"], start=len(ids)))
                     ids += sampled["ids"]
                 else:
-                    ids += segment.get("prompt") or segment["observation"]
+                    ids += segment["prompt"] if "prompt" in segment else segment["observation"]
             yield torch.tensor([ids]), recorded
 
 

@@ -1,7 +1,7 @@
 //! The tokens of calls: which ones name a tool, and which ones are its arguments.
 //!
-//! Supervised training can weigh them: see TL-Training (Ye et al. 2024, arXiv:2412.15495, section 4.2), which finds that few
-//! tokens of a call decide whether it is right.
+//! Supervised training can weigh them. The idea that few tokens of a call decide whether it is right is that of TL-Training
+//! (Ye et al. 2024, arXiv:2412.15495). Its weights adapt while it trains, and these are fixed.
 
 use std::ops::Range;
 
@@ -32,6 +32,18 @@ impl Dialogue {
     fn mark_turn(&self, ids: &[u32], kinds: &mut [CallToken]) {
         let tokenizer = self.tokenizer();
         let text = tokenizer.decode(ids);
+        let lens = ids.iter().map(|id| tokenizer.byte_len(*id));
+        if lens.clone().sum::<usize>() != text.len() {
+            // Bytes that are not UTF-8: nobody knows where the tokens are in the text.
+            return;
+        }
+        // Each token's end, and its number.
+        let mut tokens = (lens.scan(0, |end, len| {
+            *end += len;
+            Some(*end)
+        }))
+        .enumerate()
+        .peekable();
         let spec = self.protocol().spec();
         let parsed = parser::parse_any_tool(&text, spec);
         for part in &parsed.parts {
@@ -50,14 +62,16 @@ impl Dialogue {
                     key if key == spec.arguments => CallToken::Arguments,
                     _ => continue,
                 };
-                let span = call_at + value.start..call_at + value.end;
-                let mut at = 0;
-                for (id, marked) in ids.iter().zip(&mut *kinds) {
-                    let token = at..at + tokenizer.byte_len(*id);
-                    at = token.end;
-                    if token.start < span.end && span.start < token.end {
-                        *marked = kind;
+                // Parts and members are in the order of the text.
+                let (first, last) = (call_at + value.start, call_at + value.end);
+                while tokens.next_if(|(_, end)| *end <= first).is_some() {}
+                while let Some((token, end)) = tokens.peek().copied().filter(|_| first < last) {
+                    kinds[token] = kind;
+                    if end >= last {
+                        // It may hold the beginning of the next member, too.
+                        break;
                     }
+                    tokens.next();
                 }
             }
         }

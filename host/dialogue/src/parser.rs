@@ -168,9 +168,11 @@ pub fn parse<'t>(
     Scanner::new(text, protocol, &known).parse(in_think)
 }
 
-/// Parses a turn that begins outside a think block, as if every tool that it calls were on offer.
+/// Parses a turn as if every tool that it calls were on offer. It begins in a think block if it closes one first.
 pub(crate) fn parse_any_tool<'t>(text: &'t str, protocol: &ProtocolSpec) -> ParsedTurn<'t> {
-    Scanner::new(text, protocol, &|_| true).parse(false)
+    let close = text.find(THINK_CLOSE);
+    let in_think = close.is_some_and(|close| !text[..close].contains(THINK_OPEN));
+    Scanner::new(text, protocol, &|_| true).parse(in_think)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -36,9 +36,12 @@ pub struct SftConfig {
     /// it never saw.
     pub prompt_loss_weight: f64,
     /// Loss weight of tokens in the names of tools that demonstrated calls have. Default 1, as of all other tokens that the
-    /// policy writes. A wrong name makes a call useless, and it is only a few tokens (TL-Training, arXiv:2412.15495).
+    /// policy writes. A wrong name makes a call useless, and it is only a few tokens (TL-Training, arXiv:2412.15495, whose
+    /// weights adapt while it trains).
+    #[serde(skip_serializing_if = "is_one")]
     pub tool_name_weight: f64,
     /// The same for the tokens of their arguments. Default 1.
+    #[serde(skip_serializing_if = "is_one")]
     pub arguments_weight: f64,
     /// Recomputes each layer in the backward pass: less memory, a third more time. Default false.
     pub activation_checkpointing: bool,

@@ -65,12 +65,15 @@ pub fn train<'a>(
             let batch = demonstrations.batch(step, config.batch_size).await;
             let batch = batch.map_err(refused)?;
 
+            if config.weighs_calls() && batch.iter().any(|one| one.calls.len() != one.ids.len()) {
+                return Err(refused("the tokens of their calls are not marked".into()));
+            }
             let factors: Vec<Vec<f32>> =
                 batch.iter().map(|tokens| factors(config, tokens)).collect();
             let total: f64 = (batch.iter().zip(&factors))
                 .map(|(tokens, factors)| total_weight(tokens, factors))
                 .sum();
-            // Of a token with a factor of 1. The weights of all tokens that the policy writes sum to 1.
+            // The weight of a token whose factor is 1. The weights of all tokens that the policy writes sum to 1.
             let weight = 1.0 / total;
             let all: Vec<Vec<bool>> = batch.iter().map(read_or_imitated).collect();
             let sequences: Vec<WeightedSequence<'_>> = batch
@@ -95,7 +98,7 @@ pub fn train<'a>(
                 .collect();
             if sequences.is_empty() {
                 return Err(refused(
-                    "none of them has a token that the model should say".into(),
+                    "none of them has a token that the model should say and whose weight is above 0".into(),
                 ));
             }
 

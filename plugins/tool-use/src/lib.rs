@@ -8,15 +8,14 @@
 //! | `calls` | calls tried, malformed ones included; give it a small negative weight to make each one cost |
 //! | `excess` | how many of them were more than `at_most` |
 //! | `repeated` | how many had the name and arguments of an earlier one |
-//! | `unparsed` | how many could not be parsed, and were none of a tool that does not exist |
+//! | `unparsed` | how many could not be parsed, with think blocks that are not closed or not opened |
 //! | `unknown_tool` | how many were of a tool that does not exist |
-//! | `bad_arguments` | how many had arguments that did not fit |
+//! | `bad_arguments` | how many had arguments that did not fit, or were no JSON object |
 //! | `stopped` | how many were stopped: by a limit of time, memory or output, by a closed gate, or by the tool's own exit |
-//! | `tools` | how many different tools had a call that ended well |
+//! | `tools` | how many different tools had a call that succeeded |
 //! | `several` | 1 if those are two or more, else 0 |
 //!
-//! The errors are those of TL-Training (Ye et al. 2024, arXiv:2412.15495), as far as the host knows them: give each a
-//! negative weight of its own. Tool-Star (Dong et al. 2025, arXiv:2505.16410) adds a bonus for several tools to right
+//! Each kind of error can have a negative weight of its own, as in TL-Training (Ye et al. 2024, arXiv:2412.15495). Tool-Star (Dong et al. 2025, arXiv:2505.16410) adds a bonus for several tools to right
 //! answers: `weights = { several = 0.1 }` with `gate = "exact-match.em >= 1"`.
 //!
 //! A call is valid if the tool answered it, even with a failure ("no such city"). It is invalid if it could not be
@@ -89,9 +88,11 @@ fn tool_use(_task: &Task, trajectory: &Trajectory, config: &Config) -> Terms {
                 calls += turn.calls.len() + turn.malformed.len();
                 invalid += turn.malformed.len();
                 for call in &turn.malformed {
-                    let is_unknown = call.diagnostic == "unknown-tool";
-                    unknown += usize::from(is_unknown);
-                    unparsed += usize::from(!is_unknown);
+                    match &*call.diagnostic {
+                        "unknown-tool" => unknown += 1,
+                        "bad-arguments" => bad_arguments += 1,
+                        _ => unparsed += 1,
+                    }
                 }
                 names.extend(turn.calls.iter().map(|call| (&call.call_id, &call.name)));
                 turns.push(JudgedTurn {

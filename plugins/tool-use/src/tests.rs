@@ -107,8 +107,10 @@ fn each_kind_of_error_is_counted_for_itself() {
         Ended::Denied,
     ]);
     let all = all.malformed("{", "bad-json").malformed("{", "unclosed");
-    let all = all.malformed("{}", "unknown-tool");
-    assert_eq!(counts(all), [2.0, 1.0, 1.0, 5.0]);
+    let all = all
+        .malformed("{}", "unknown-tool")
+        .malformed("{}", "bad-arguments");
+    assert_eq!(counts(all), [2.0, 1.0, 2.0, 5.0]);
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn runs_killed_at_twenty_random_moments_are_the_run_that_was_not_killed() {
         let whole = experiment.train("whole", &[]);
         let time = begun.elapsed();
         let key = Key::new(20, Purpose::Test).at(u64::from(staleness));
-        let (mut kills, mut runs) = (0, 0);
+        let (mut kills, mut starts, mut runs) = (0, 0, 0);
         while kills < 20 {
             let name = format!("run-{runs}");
             runs += 1;
@@ -98,7 +98,8 @@ fn runs_killed_at_twenty_random_moments_are_the_run_that_was_not_killed() {
                     "--overwrite"
                 };
                 let mut running = experiment.start(&name, &[how]);
-                thread::sleep(time.mul_f64(key.uniform(kills)));
+                thread::sleep(time.mul_f64(key.uniform(starts)));
+                starts += 1;
                 running.signal(Signal::KILL);
                 let ended = running.wait();
                 if ended.code() == Some(0) {

@@ -73,6 +73,26 @@ fn names_and_arguments_of_every_call_are_found_and_nothing_else() {
 }
 
 #[test]
+fn a_call_that_is_quoted_in_reasoning_is_none() {
+    let dialogue = qwen3(DialogueConfig::default());
+    let call = |name: &str| {
+        format!("<tool_call>{{\"name\": \"{name}\", \"arguments\": {{}}}}</tool_call>")
+    };
+    // Some templates open the think block in the prompt.
+    for open in ["<think>", ""] {
+        let turn = format!(
+            "{open}I could say {}.</think>{}",
+            call("add"),
+            call("lookup")
+        );
+        let tokens = sequence(&dialogue, &[&turn]);
+        let names = texts(&dialogue, &tokens, CallToken::Name);
+        assert_eq!(names.len(), 1, "{names:?}");
+        assert!(names[0].contains("lookup"), "{names:?}");
+    }
+}
+
+#[test]
 fn turns_that_are_not_in_the_loss_have_no_names() {
     let dialogue = qwen3(DialogueConfig::default());
     let ids = |text: &str| dialogue.tokenizer().encode_trusted(text);

@@ -183,7 +183,8 @@ impl Counting {
             Processor::Cpu => {
                 let lens = head::scratch_lens(head.n, targets);
                 let _scratch = lens.map(|len| self.floats(len));
-                self.rounded(&[if backward { lens[0] } else { 0 }]);
+                let rows = lens[0] / head.n;
+                self.rounded(&[rows * head.k, if backward { lens[0] } else { 0 }]);
             }
             Processor::Cuda => {
                 for (_, rows) in chunks(targets, logit_rows(head.n)) {

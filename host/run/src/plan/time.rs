@@ -14,9 +14,9 @@ use crate::config::RunConfig;
 const TRAINING_ON_CPU: f64 = 0.4;
 /// The same for decoding of 64 sequences: 73 to 137 GFLOP/s.
 const DECODING_ON_CPU: f64 = 0.3;
-/// The same for training in bf16: 0.35 to 0.75.
+/// The same for training in bf16: 0.35 to 0.71.
 const TRAINING_ON_CPU_IN_BF16: f64 = 0.35;
-/// The same for decoding in bf16: 0.16 to 0.38.
+/// The same for decoding in bf16: 0.20 to 0.38.
 const DECODING_ON_CPU_IN_BF16: f64 = 0.2;
 /// Share of a GPU's stated speed that training reaches in f32: 36 of 67 TFLOP/s, on an H200.
 const TRAINING_IN_F32: f64 = 0.54;
