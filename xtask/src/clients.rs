@@ -1,6 +1,7 @@
 //! `cargo xtask clients`: runs published clients from PyPI against our service; trains by agents that use published packages;
 //! runs MCP clients and servers from PyPI and npm; those of OpenEnv, with TRL; servers of ORS; published trainers with
-//! the Python package; or PEFT with adapters of a run. It is not part of the tests, because it needs the network and a Python.
+//! the Python package; PEFT with adapters of a run; or transformers with its models. It is not part of the tests, because
+//! it needs the network and a Python.
 
 use std::{
     fmt::Write as _,

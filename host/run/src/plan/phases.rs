@@ -16,9 +16,9 @@ const CUDA_LIBRARIES: u64 = 1 << 30;
 /// Name of the memory that the CPU's allocator keeps.
 const ALLOCATOR: &str = "memory that the allocator keeps";
 
-/// The allocator keeps freed memory for a minute, so that memory of another phase or size can be there besides, and it
-/// rounds to huge pages: one in this many bytes. Measured with 0.35, 3.7 and 30 M parameters (`rlf-bench memory`).
-const KEPT_BESIDES: u64 = 8;
+/// Freed memory of other phases stays with the program for a minute, in whole pages: one in this many bytes of the peak.
+/// Measured with 0.35, 3.7 and 30 M parameters (`rlf-bench memory`).
+const OF_OTHER_PHASES: u64 = 8;
 
 /// One kind of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,10 +129,10 @@ impl RunMemory {
             host: (!on_cpu).then_some(PROGRAM + weights + caches + copies),
         };
         if on_cpu {
-            let bytes = memory.peak() / KEPT_BESIDES;
+            let bytes = memory.peak() / OF_OTHER_PHASES;
             memory
                 .always
-                .push(bound("freed memory that is kept", bytes));
+                .push(bound("freed memory of other phases", bytes));
         }
         Ok(memory)
     }
