@@ -8,7 +8,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use candle_core::Tensor;
+use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -160,15 +160,42 @@ impl Model {
     /// A model of the same kind, with the weights that [`Self::save`] wrote into `folder`. If they are those of adapters, it
     /// shares the frozen weights of this model.
     pub fn reload(&self, folder: &Path) -> Result<Self> {
+        self.reload_as(folder, Self::load)
+    }
+
+    /// As [`Self::reload`], for a model that never changes, such as a reference policy ([`Self::load_frozen`]).
+    pub fn reload_frozen(&self, folder: &Path) -> Result<Self> {
+        self.reload_as(folder, |folder, device| {
+            Self::load_frozen(folder, device, self.precision())
+        })
+    }
+
+    fn reload_as(
+        &self,
+        folder: &Path,
+        load: impl FnOnce(&Path, &Device) -> Result<Self>,
+    ) -> Result<Self> {
         if self.lora().is_some() {
             let model = self.copy()?;
             model.load_adapter(folder)?;
             return Ok(model);
         }
-        let mut model = Self::load(folder, self.device())?;
+        let mut model = load(folder, self.device())?;
         model.limit_vocabulary(self.vocabulary())?;
         model.use_operators(self.operators())?;
         model.use_precision(self.precision())?;
+        Ok(model)
+    }
+
+    /// Freezes the weights, which are those in the folder `base`, and puts the adapters in `folder` beside them, with the
+    /// settings that they were saved with.
+    ///
+    /// # Errors
+    /// As [`Self::load_adapter`], and if the model has adapters already.
+    pub fn with_adapter(self, folder: &Path, base: &Path) -> Result<Self> {
+        let config = LoraConfig::of_adapter(folder)?;
+        let model = self.with_lora(&config, 0, base)?;
+        model.load_adapter(folder)?;
         Ok(model)
     }
 
@@ -179,8 +206,17 @@ impl Model {
     }
 }
 
-/// Refuses an adapter that is not of the kind that `expected` describes.
-fn check_config(file: &Path, expected: &LoraConfig) -> Result<()> {
+impl LoraConfig {
+    /// The settings of the adapters in a folder, in PEFT's format.
+    ///
+    /// # Errors
+    /// If they cannot be read, or are not of a kind that is supported.
+    pub fn of_adapter(folder: &Path) -> Result<Self> {
+        read_config(&folder.join(ADAPTER_CONFIG))
+    }
+}
+
+fn read_config(file: &Path) -> Result<LoraConfig> {
     let text = rlf_files::read_text(file, rlf_files::MAX_TEXT_BYTES)
         .map_err(PolicyError::io(file, "reading the adapter's configuration"))?;
     let refused = |message: String| PolicyError::checkpoint(file, message);
@@ -219,22 +255,34 @@ fn check_config(file: &Path, expected: &LoraConfig) -> Result<()> {
             ))
         })?;
     targets.sort_unstable();
+    Ok(LoraConfig {
+        rank: found.r,
+        alpha: found.lora_alpha,
+        targets,
+        adapter: None,
+    })
+}
+
+/// Refuses an adapter that is not of the kind that `expected` describes.
+fn check_config(file: &Path, expected: &LoraConfig) -> Result<()> {
+    let found = read_config(file)?;
+    let refused = |message: String| PolicyError::checkpoint(file, message);
     let differs = |key: &str, theirs: String, ours: String| {
         Err(refused(format!(
             "the adapter has {theirs}, and `model.lora.{key}` is {ours}; make them equal"
         )))
     };
-    if found.r != expected.rank {
+    if found.rank != expected.rank {
         let ours = expected.rank.to_string();
-        return differs("rank", format!("r = {}", found.r), ours);
+        return differs("rank", format!("r = {}", found.rank), ours);
     }
-    if found.lora_alpha != expected.alpha {
-        let theirs = format!("lora_alpha = {}", found.lora_alpha);
+    if found.alpha != expected.alpha {
+        let theirs = format!("lora_alpha = {}", found.alpha);
         return differs("alpha", theirs, expected.alpha.to_string());
     }
     let ours = expected.sorted_targets();
-    if targets != ours {
-        let theirs = format!("target_modules = [{}]", names(&targets));
+    if found.targets != ours {
+        let theirs = format!("target_modules = [{}]", names(&found.targets));
         return differs("targets", theirs, format!("[{}]", names(&ours)));
     }
     Ok(())

@@ -5,13 +5,14 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use candle_core::Device;
+use candle_core::{Device, Var};
 use serde_json::{Value, json};
 
 use crate::config::Qwen3Config;
 use crate::error::{PolicyError, Result};
-use crate::lora::ADAPTER_CONFIG;
-use crate::model::Model;
+use crate::lora::holds_adapters;
+use crate::model::adapters::WeightDigest;
+use crate::model::{Model, Precision};
 use crate::tensor_file::{SavedTensor, StoredDtype, TensorFile, write_tensors};
 use crate::weights::{HEAD, Parameter, Stored, head_index, parameters, variable};
 
@@ -51,7 +52,35 @@ impl Model {
     /// If a file is missing or damaged, or a tensor is missing, has another shape, is not expected, or holds numbers
     /// that are not finite; the message names the file, the tensor, and both shapes.
     pub fn load(folder: &Path, device: &Device) -> Result<Self> {
-        if folder.join(ADAPTER_CONFIG).exists() && !folder.join("config.json").exists() {
+        let keep = |parameter: &Parameter, numbers| Ok(variable(parameter, numbers, device)?);
+        Self::read(folder, device, keep)
+    }
+
+    /// As [`Self::load`], for weights that never change, such as those beside adapters. With bf16, matrices are held in bf16
+    /// alone, as products read them: 2 bytes for a number, where a policy in training has 6.
+    pub fn load_frozen(folder: &Path, device: &Device, precision: Precision) -> Result<Self> {
+        if precision == Precision::F32 {
+            return Self::load(folder, device);
+        }
+        let mut digest = WeightDigest::default();
+        let model = Self::read(folder, device, |parameter, numbers| {
+            digest.add(parameter, &numbers);
+            if parameter.shape.len() < 2 {
+                return Ok(variable(parameter, numbers, device)?);
+            }
+            let rounded: Vec<half::bf16> = numbers.into_iter().map(half::bf16::from_f32).collect();
+            Ok(Var::from_vec(rounded, parameter.shape.clone(), device)?)
+        })?;
+        model.with_rounded(digest.finish())
+    }
+
+    /// Reads a checkpoint's folder, whose parameters `keep` puts on the device.
+    fn read(
+        folder: &Path,
+        device: &Device,
+        mut keep: impl FnMut(&Parameter, Vec<f32>) -> Result<Var>,
+    ) -> Result<Self> {
+        if holds_adapters(folder) {
             return Err(PolicyError::checkpoint(
                 folder,
                 "holds LoRA adapters and no whole model; `rlf-host export` writes one, and `model.lora.adapter` trains \
@@ -73,7 +102,7 @@ impl Model {
                     let values = file.read_finite(&stored.name)?;
                     parameter.copy_into(stored, &values, &mut numbers);
                 }
-                Ok(variable(parameter, numbers, device)?)
+                keep(parameter, numbers)
             })
             .collect::<Result<_>>()?;
         Ok(Self::from_variables(&config, variables, device))
@@ -101,6 +130,7 @@ impl Model {
                 "a model with adapters is no whole model; merge it first",
             ));
         }
+        self.needs_f32("be saved")?;
         fs::create_dir_all(folder)
             .map_err(PolicyError::io(folder, "making the checkpoint's folder"))?;
         if folder.join(INDEX).exists() {

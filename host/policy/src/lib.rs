@@ -119,7 +119,7 @@ pub use error::{InvalidSetting, PolicyError, Result};
 pub use generation::GenerationConfig;
 pub use grad::{Accumulated, Gradients};
 pub use hugging_face::SaveOptions;
-pub use lora::{LoraConfig, Projection};
+pub use lora::{LoraConfig, Projection, holds_adapters};
 pub use memory::{PassMemory, PolicyMemory};
 pub use model::{Model, Operators, Precision};
 pub use operations::Operations;

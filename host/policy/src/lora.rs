@@ -11,7 +11,7 @@
 //! Products read `A` times `s`, and `B` as it is. So the gradient of a product's operand, times the same factor, is that
 //! of the parameter. The factor of `B` is a mask, 1 in its blocks. It keeps the gradients of all other numbers at zero.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use candle_core::{Device, Tensor, Var};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,11 @@ use crate::weights::{AdapterWeights, FactoredWeight, Parameter, Start, Stored, v
 
 /// The file of the settings of saved adapters.
 pub(crate) const ADAPTER_CONFIG: &str = "adapter_config.json";
+
+/// True if a folder holds adapters, and no whole model.
+pub fn holds_adapters(folder: &Path) -> bool {
+    folder.join(ADAPTER_CONFIG).exists() && !folder.join("config.json").exists()
+}
 
 /// Prefix of the names in PEFT's files.
 const PREFIX: &str = "base_model.model.";

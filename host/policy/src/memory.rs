@@ -56,18 +56,31 @@ impl PolicyMemory {
         }
     }
 
-    /// The weights in f32, adapters among them, and the table of rotary positions.
+    /// The weights, adapters among them, and the table of rotary positions. They are in f32; frozen matrices are in the
+    /// precision of products.
     pub fn weights(&self) -> u64 {
-        let frozen = self.adapters.as_ref().map_or(0, |_| bytes(&self.layout));
+        let frozen = self.adapters.as_ref().map_or(0, |_| self.frozen());
         frozen + self.trained() + self.positions()
     }
 
-    /// The copies that products read: of matrices in bf16, and of adapters that have a factor in any precision.
+    /// Weights without adapters that never change.
+    fn frozen(&self) -> u64 {
+        match self.precision {
+            Precision::F32 => bytes(&self.layout),
+            Precision::Bf16 => {
+                let (matrices, gains): (Vec<_>, Vec<_>) =
+                    self.layout.iter().partition(|one| one.shape.len() > 1);
+                numbers(matrices.into_iter()) * BF16 + numbers(gains.into_iter()) * F32
+            }
+        }
+    }
+
+    /// The copies that products read: of trained matrices in bf16, and of adapters that have a factor in any precision.
     pub fn operands(&self) -> u64 {
         let matrices = self.layout.iter().filter(|one| one.shape.len() > 1);
         let of_weights = match self.precision {
-            Precision::F32 => 0,
-            Precision::Bf16 => numbers(matrices) * BF16,
+            Precision::Bf16 if self.adapters.is_none() => numbers(matrices) * BF16,
+            Precision::Bf16 | Precision::F32 => 0,
         };
         of_weights + self.adapter_operands()
     }
@@ -82,8 +95,16 @@ impl PolicyMemory {
         }
     }
 
-    /// A copy of the policy as it is now, such as the reference policy of a KL term, which has operands of its own. With
-    /// adapters, it shares the frozen weights.
+    /// A copy of the policy as it is now that never changes, such as the reference policy of a KL term. With adapters, it
+    /// shares the frozen weights.
+    pub fn frozen_copy(&self) -> u64 {
+        if self.adapters.is_some() {
+            return self.copy();
+        }
+        self.frozen() + self.positions()
+    }
+
+    /// A copy of the policy as it is now, which has operands of its own. With adapters, it shares the frozen weights.
     pub fn copy(&self) -> u64 {
         let operands = if self.adapters.is_some() {
             self.adapter_operands()

@@ -3,7 +3,7 @@
 //! The network itself is in [`crate::qwen3`], and in candle's operators in [`crate::plain_network`]. Adapters, which are
 //! trained instead of the weights, are in [`adapters`].
 
-mod adapters;
+pub(crate) mod adapters;
 
 use std::sync::Arc;
 
@@ -49,7 +49,10 @@ pub struct Model {
     vocabulary: usize,
     /// Parameters of the whole model. With adapters they are frozen.
     parameters: Vec<Parameter>,
+    /// In f32, or matrices in bf16 ([`Model::load_frozen`]).
     variables: Vec<Var>,
+    /// The digest of the weights without adapters, if it was computed when they were read.
+    digest: Option<String>,
     adapters: Option<Adapters>,
     tracked: Weights,
     frozen: Weights,
@@ -97,6 +100,7 @@ impl Model {
             precision: Precision::F32,
             operands: variables.iter().map(Var::as_detached_tensor).collect(),
             variables,
+            digest: None,
             #[cfg(feature = "cuda")]
             device_table: Arc::default(),
             table: Arc::new(RotaryTable::new(
@@ -120,12 +124,20 @@ impl Model {
             tracked: self.tracked.clone(),
             frozen: self.frozen.clone(),
             variables: self.variables.clone(),
+            digest: self.digest.clone(),
             precision: self.precision,
             operands: self.operands.clone(),
             table: self.table.clone(),
             #[cfg(feature = "cuda")]
             device_table: self.device_table.clone(),
         }
+    }
+
+    /// Makes its matrices, which were read in bf16, what products read.
+    pub(crate) fn with_rounded(mut self, digest: String) -> Result<Self> {
+        self.digest = Some(digest);
+        self.use_precision(Precision::Bf16)?;
+        Ok(self)
     }
 
     /// An independent model with the same weights, such as the policy that plays while training goes on. Frozen weights
@@ -175,7 +187,21 @@ impl Model {
                 "fused operators run on the CPU and on CUDA only".to_owned(),
             ));
         }
+        if operators == Operators::Plain {
+            self.needs_f32("use plain operators")?;
+        }
         self.operators = operators;
+        Ok(())
+    }
+
+    /// Refuses to do something with matrices that are in bf16 alone.
+    pub(crate) fn needs_f32(&self, what: &str) -> Result<()> {
+        let is_rounded = |variable: &Var| variable.dtype() == DType::BF16;
+        if self.variables.iter().any(is_rounded) {
+            return Err(PolicyError::Input(format!(
+                "the model's frozen weights are in bf16 alone, so it cannot {what}; load them in f32"
+            )));
+        }
         Ok(())
     }
 
@@ -187,8 +213,11 @@ impl Model {
     /// Changes the numbers that matrix products read. With bf16 the operators become the fused ones.
     ///
     /// # Errors
-    /// If the device has no fused operators, or its memory is short.
+    /// If the device has no fused operators, or its memory is short; in f32, if the model has its weights in bf16 alone.
     pub fn use_precision(&mut self, precision: Precision) -> Result<()> {
+        if precision == Precision::F32 {
+            self.needs_f32("compute in f32")?;
+        }
         if precision == Precision::Bf16 {
             if !has_fused(&self.device) {
                 return Err(PolicyError::Input(

@@ -7,6 +7,7 @@ use candle_core::Var;
 use super::{Model, views};
 use crate::error::{PolicyError, Result};
 use crate::lora::{Adapters, LoraConfig};
+use crate::weights::Parameter;
 
 /// Numbers that are hashed at once.
 const CHUNK: usize = 1 << 14;
@@ -23,7 +24,11 @@ impl Model {
             return Err(PolicyError::Input("the model has adapters already".into()));
         }
         let base = absolute(base).unwrap_or_else(|_| base.to_owned());
-        let place = (base, self.digest()?);
+        let digest = match &self.digest {
+            Some(known) => known.clone(),
+            None => self.compute_digest()?,
+        };
+        let place = (base, digest);
         let adapters = Adapters::new(config, seed, &self.parameters, place, &self.device)?;
         self.put_adapters(adapters)?;
         Ok(self)
@@ -50,8 +55,9 @@ impl Model {
     /// The model without adapters that computes the same, within rounding: `W + s A B`, in f32.
     ///
     /// # Errors
-    /// If the model has no adapters.
+    /// If the model has no adapters, or holds its weights in bf16 alone.
     pub fn merged(&self) -> Result<Self> {
+        self.needs_f32("be merged with its adapters")?;
         let Some(adapters) = &self.adapters else {
             return Err(PolicyError::Input(
                 "the model has no adapters to merge".into(),
@@ -77,23 +83,36 @@ impl Model {
         Ok(merged)
     }
 
-    /// The BLAKE3 digest of the weights without adapters, in hexadecimal: of each tensor's name and its f32 numbers as in a
-    /// checkpoint. So it depends neither on how files are cut nor on how weights are laid out here.
-    fn digest(&self) -> Result<String> {
-        let mut hasher = blake3::Hasher::new();
+    fn compute_digest(&self) -> Result<String> {
+        self.needs_f32("get adapters")?;
+        let mut digest = WeightDigest::default();
         for (parameter, variable) in self.parameters.iter().zip(&self.variables) {
-            let numbers = variable
-                .as_detached_tensor()
-                .flatten_all()?
-                .to_vec1::<f32>()?;
-            for stored in &parameter.stored {
-                hasher.update(stored.name.as_bytes());
-                for chunk in parameter.take(stored, &numbers).chunks(CHUNK) {
-                    let bytes: Vec<u8> = chunk.iter().flat_map(|x| x.to_le_bytes()).collect();
-                    hasher.update(&bytes);
-                }
+            let numbers = variable.as_detached_tensor().flatten_all()?;
+            digest.add(parameter, &numbers.to_vec1::<f32>()?);
+        }
+        Ok(digest.finish())
+    }
+}
+
+/// The BLAKE3 digest of a model's weights without adapters: of each tensor's name and its f32 numbers as in a checkpoint.
+/// So it depends neither on how files are cut nor on how weights are laid out here.
+#[derive(Default)]
+pub(crate) struct WeightDigest(blake3::Hasher);
+
+impl WeightDigest {
+    /// Adds the next parameter.
+    pub(crate) fn add(&mut self, parameter: &Parameter, numbers: &[f32]) {
+        for stored in &parameter.stored {
+            self.0.update(stored.name.as_bytes());
+            for chunk in parameter.take(stored, numbers).chunks(CHUNK) {
+                let bytes: Vec<u8> = chunk.iter().flat_map(|x| x.to_le_bytes()).collect();
+                self.0.update(&bytes);
             }
         }
-        Ok(hasher.finalize().to_hex().to_string())
+    }
+
+    /// The digest, in hexadecimal.
+    pub(crate) fn finish(&self) -> String {
+        self.0.finalize().to_hex().to_string()
     }
 }

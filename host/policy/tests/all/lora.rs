@@ -5,8 +5,8 @@ use std::path::Path;
 
 use candle_core::{Device, Tensor};
 use rlf_policy::{
-    AdamW, Gradients, LoraConfig, Model, Operators, OptimizerConfig, PassOptions, Projection,
-    TokenStats,
+    AdamW, Gradients, LoraConfig, Model, Operators, OptimizerConfig, PassOptions, Precision,
+    Projection, TokenStats,
 };
 use serde_json::{Value, json};
 
@@ -347,4 +347,55 @@ fn adapters_of_other_weights_or_settings_are_refused_with_what_to_change() {
     // As PEFT writes it: nothing is known of the frozen weights.
     fs::remove_file(folder.path().join("adapter_base.json")).unwrap();
     into(Model::init(&tiny(), 99, &Device::Cpu).unwrap(), &lora).unwrap();
+}
+
+#[test]
+fn frozen_weights_in_bf16_alone_compute_and_train_the_same_bits_and_refuse_what_needs_more() {
+    for config in [tiny(), quickstart()] {
+        let folder = tempfile::tempdir().unwrap();
+        let (base, adapters) = (folder.path().join("base"), folder.path().join("adapters"));
+        cpu(&config).save(&base).unwrap();
+        for lora in settings() {
+            let before = Model::load(&base, &Device::Cpu).unwrap();
+            let before = before.with_lora(&lora, 4, &base).unwrap();
+            train(
+                &before,
+                &mut AdamW::new(&before, OptimizerConfig::default()).unwrap(),
+                0.01,
+            );
+            before.save(&adapters).unwrap();
+
+            let whole = Model::load(&base, &Device::Cpu).unwrap();
+            let mut whole = whole.with_adapter(&adapters, &base).unwrap();
+            whole.use_precision(Precision::Bf16).unwrap();
+            let frozen = Model::load_frozen(&base, &Device::Cpu, Precision::Bf16).unwrap();
+            // The digest of the weights beside adapters is that of the weights in f32.
+            let mut frozen = frozen.with_adapter(&adapters, &base).unwrap();
+            assert_eq!(frozen.precision(), Precision::Bf16);
+            assert_eq!(bits(&log_probs(&frozen)), bits(&log_probs(&whole)));
+            let pairs = gradients(&whole, false);
+            let pairs: Vec<_> = pairs.iter().map(|(_, gradient)| values(gradient)).collect();
+            for (wanted, (_, gradient)) in pairs.iter().zip(gradients(&frozen, false).iter()) {
+                assert_eq!(bits(&values(gradient)), bits(wanted));
+            }
+            let copy = frozen.copy().unwrap();
+            assert_eq!(bits(&log_probs(&copy)), bits(&log_probs(&whole)));
+            for refused in [
+                frozen.merged().err(),
+                frozen.use_precision(Precision::F32).err(),
+                frozen.use_operators(Operators::Plain).err(),
+            ] {
+                let refused = refused.expect("it needs f32").to_string();
+                assert!(refused.contains("in bf16 alone"), "{refused}");
+            }
+        }
+
+        // A reference policy without adapters.
+        let mut policy = Model::load(&base, &Device::Cpu).unwrap();
+        policy.use_precision(Precision::Bf16).unwrap();
+        let reference = policy.reload_frozen(&base).unwrap();
+        assert_eq!(bits(&log_probs(&reference)), bits(&log_probs(&policy)));
+        let refused = reference.save(&folder.path().join("copy")).unwrap_err();
+        assert!(refused.to_string().contains("in bf16 alone"), "{refused}");
+    }
 }
