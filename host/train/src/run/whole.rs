@@ -1,7 +1,7 @@
 //! Files and folders that are written completely or not at all.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use rlf_files::PARTIAL;
@@ -14,18 +14,16 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
 }
 
 /// Makes the folder `path`, which is missing or empty: fills a temporary folder beside it, syncs all of it, and renames
-/// it. If `fill` fails, nothing is left.
+/// it. If `fill` fails, nothing is left. If another process makes the same folder, it fails, and the other one goes on.
 pub fn write_folder<E: From<RunError>>(
     path: &Path,
     fill: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
     let temporary = temporary_beside(path);
     let io = |source| RunError::io("write", path, source);
+    // Held until the folder has its place.
+    let _held = own_empty(&temporary).map_err(io)?;
     let write = || -> Result<(), E> {
-        if temporary.exists() {
-            fs::remove_dir_all(&temporary).map_err(io)?;
-        }
-        fs::create_dir(&temporary).map_err(io)?;
         fill(&temporary)?;
         sync_tree(&temporary).map_err(io)?;
         fs::rename(&temporary, path).map_err(io)?;
@@ -35,6 +33,30 @@ pub fn write_folder<E: From<RunError>>(
     write().inspect_err(|_| {
         let _ = fs::remove_dir_all(&temporary);
     })
+}
+
+/// Makes a folder, or empties one that a crash left. It is this process's as long as the file is open.
+fn own_empty(folder: &Path) -> io::Result<File> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        made => made?,
+    }
+    let held = File::open(folder)?;
+    held.try_lock().map_err(|refused| match refused {
+        TryLockError::Error(error) => error,
+        TryLockError::WouldBlock => {
+            io::Error::new(ErrorKind::ResourceBusy, "another process is writing it")
+        }
+    })?;
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() && !path.is_symlink() {
+            fs::remove_dir_all(path)?;
+        } else {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(held)
 }
 
 /// Removes a folder. At no moment does a part of it look like a whole folder.
@@ -68,4 +90,34 @@ fn sync_tree(folder: &Path) -> io::Result<()> {
         }
     }
     File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_another_one_is_making_is_left_to_it_and_what_a_crash_left_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model");
+        let left = folder.path().join(".writing-model").join("old");
+        fs::create_dir_all(&left).unwrap();
+        let written = write_folder(&path, |inside| {
+            assert_eq!(fs::read_dir(inside).unwrap().count(), 0);
+            write_file(&inside.join("weights"), b"first")?;
+            let second = write_folder(&path, |_| Ok::<(), RunError>(()));
+            let second = second.unwrap_err().to_string();
+            assert!(second.contains("another process is writing it"), "{second}");
+            Ok::<(), RunError>(())
+        });
+        written.unwrap();
+        assert_eq!(fs::read(path.join("weights")).unwrap(), b"first");
+        assert!(!folder.path().join(".writing-model").exists());
+        // The place is taken now.
+        let third = write_folder(&path, |inside| {
+            write_file(&inside.join("weights"), b"third")
+        });
+        assert!(third.is_err());
+        assert_eq!(fs::read(path.join("weights")).unwrap(), b"first");
+    }
 }
