@@ -1,6 +1,7 @@
 //! Every setting of SFT and RL, with its default, unit and effect.
 
 mod check_rl;
+mod replay_buffer;
 mod rl_optimizer;
 
 use rlf_policy::PassOptions;
@@ -17,6 +18,7 @@ pub use crate::critic::CriticConfig;
 pub use crate::guards::GuardsConfig;
 pub use crate::kl::{AdaptiveKl, KlEstimator, KlPlace};
 pub use crate::overlong::Overlong;
+pub use replay_buffer::ReplayBufferConfig;
 pub use rlf_policy::{InvalidSetting, OptimizerConfig, Schedule};
 
 /// Supervised fine-tuning on demonstrations.
@@ -248,6 +250,10 @@ pub struct RlConfig {
     /// with the weights that it updates.
     #[serde(skip_serializing_if = "is_zero")]
     pub staleness: u64,
+    /// Trains on good groups of earlier steps besides those of the step: `{ groups_per_step = 16, max_age = 8 }`. For
+    /// algorithms that compare the trajectories of a group. Default: none; a group trains once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay_buffer: Option<ReplayBufferConfig>,
     /// Punishes trajectories with many model tokens (DAPO): `{ max_tokens = 400, buffer = 100 }`. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlong: Option<Overlong>,
@@ -294,6 +300,7 @@ impl Default for RlConfig {
             curriculum: None,
             refill: 0,
             staleness: 0,
+            replay_buffer: None,
             overlong: None,
             patience: 0,
             guards: GuardsConfig::default(),

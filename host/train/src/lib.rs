@@ -14,12 +14,14 @@
 //! | PPO's critic, and the loss of its values | [`critic`], [`value_loss`] |
 //! | the punishment of long trajectories | [`overlong`] |
 //! | the cut of a step's trajectories into mini-batches | [`minibatch`] |
+//! | the numbers that the loss reads of a step's trajectories | `training_set` |
 //! | the gradient of one mini-batch | `update` |
 //! | tasks drawn by the policy's success on them | [`curriculum`] |
 //! | every setting, its default, unit and effect | [`config`], [`rlf_policy::OptimizerConfig`] |
 //! | the trajectories that train, and those that are left out and counted | [`batch`] |
 //! | the supervised loop | [`sft`] |
 //! | the reinforcement-learning loop | [`rl`] |
+//! | groups of earlier steps that train again | [`replay_buffer`] |
 //! | steps that are played while earlier ones update, and the weights that play them | `ahead`, `older_policies` |
 //! | the traits to implement to feed it: rollouts, demonstrations | [`rollouts`] |
 //! | the trait to implement to watch it: progress, evaluation, interruption | [`observer`] |
@@ -61,11 +63,13 @@ mod older_policies;
 pub mod overlong;
 pub mod phase;
 mod phase_loop;
+pub mod replay_buffer;
 pub mod rl;
 pub mod rollouts;
 pub mod run;
 pub mod sft;
 pub mod summary;
 pub mod tensorboard;
+mod training_set;
 mod update;
 pub mod value_loss;

@@ -10,6 +10,7 @@ use crate::metrics::MetricsLine;
 use crate::observer::{NextStep, Observer, Seen, StepDone};
 use crate::older_policies::OlderPolicies;
 use crate::phase::{Phase, PhaseEnd};
+use crate::replay_buffer::ReplayBuffer;
 use crate::run::{Checkpoint, OPTIMIZER, RunDirectory, TrainerState, Validations};
 
 /// The configured course of a phase.
@@ -35,6 +36,8 @@ pub(crate) struct Learner {
     pub(crate) critic: Option<Critic>,
     /// The policies that play with `rl.staleness`. None at first.
     pub(crate) older: OlderPolicies,
+    /// The groups that train again with `rl.replay_buffer`. None at first.
+    pub(crate) replay: ReplayBuffer,
 }
 
 /// The optimiser, the critic if `critic` has settings for one, and the trainer's state with which a phase begins: those of
@@ -56,6 +59,7 @@ pub(crate) fn start(
             policy: AdamW::new(model, config)?,
             critic: critic.transpose()?,
             older: OlderPolicies::default(),
+            replay: ReplayBuffer::default(),
         };
         return Ok(Some((learner, TrainerState::new(phase, 0, seed))));
     };
@@ -69,6 +73,7 @@ pub(crate) fn start(
         policy: AdamW::load(&path.join(OPTIMIZER), model, config)?,
         critic: critic.transpose()?,
         older: OlderPolicies::default(),
+        replay: ReplayBuffer::default(),
     };
     Ok(Some((learner, state.clone())))
 }
@@ -186,6 +191,7 @@ fn save(
         if let Some(critic) = &learner.critic {
             critic.save(folder)?;
         }
+        learner.replay.save(folder)?;
         learner.older.save(folder, state.step)
     })?;
     Ok(())
@@ -207,5 +213,5 @@ pub(crate) fn reference(run: &RunDirectory, model: &Model) -> Result<Model, Trai
         Ok::<(), TrainError>(())
     })?;
     // Its log-probabilities are compared with the policy's, so it must use the same operators and numbers.
-    Ok(model.reload(&folder)?)
+    Ok(model.reload_frozen(&folder)?)
 }

@@ -2,16 +2,14 @@
 //!
 //! One step follows GRPO's algorithm 1 (arXiv:2402.03300). It gets groups that the policy played, already graded
 //! (see [`Rollouts`]), and turns their rewards into advantages. Then it updates for a few epochs of mini-batches, with the
-//! clipped ratio to the policy that played. With `rl.staleness`, older weights play: see the module `ahead`.
+//! clipped ratio to the policy that played. With `rl.staleness`, older weights play: see the module `ahead`. With
+//! `rl.replay_buffer`, groups of earlier steps train again: see the module [`replay_buffer`](crate::replay_buffer).
 
-use std::ops::Range;
 use std::time::Instant;
 
-use candle_core::Tensor;
 use futures_util::future::{BoxFuture, Either, select};
-use rlf_policy::{Model, PackedBatch, PassOptions, PolicyError, Sequence};
+use rlf_policy::Model;
 
-use crate::advantage::Estimates;
 use crate::ahead::Ahead;
 use crate::batch::Batch;
 use crate::config::RlConfig;
@@ -19,17 +17,19 @@ use crate::critic::explained_variance;
 use crate::curriculum::is_constant;
 use crate::error::TrainError;
 use crate::importance::Importance;
-use crate::kl::{self, KlPlace};
-use crate::loss::{Objective, token_weights};
+use crate::loss::Objective;
+use crate::metrics::MetricsLine;
 use crate::minibatch::{mini_batches, shuffled};
 use crate::observer::Observer;
 use crate::older_policies::OlderPolicies;
 use crate::phase::{Phase, PhaseEnd};
 use crate::phase_loop::{self, Course};
+use crate::replay_buffer::{IMPORTANCE_CAP, ReplayBuffer};
 use crate::rollouts::{Experience, Play, Rollouts};
 use crate::run::{Checkpoint, RunDirectory};
 use crate::summary;
-use crate::update::{self, Updates, WeightedSequence};
+use crate::training_set::{Judges, Member, TrainingSet, weighted_sequences};
+use crate::update::{self, Updates};
 
 /// Trains `model` on the trajectories that it plays through `rollouts`, and writes checkpoints into `run`.
 ///
@@ -65,6 +65,7 @@ pub fn train<'a>(
             return Ok(PhaseEnd::AlreadyDone);
         };
         learner.older = OlderPolicies::new(config.staleness, resumed, model)?;
+        learner.replay = ReplayBuffer::new(config.replay_buffer.as_ref(), resumed)?;
         let mut ahead = Ahead::new(config.staleness, config.steps.min(observer.last_step()));
         let estimator = config.estimator();
         let reference = match config.kl_coefficient {
@@ -107,46 +108,30 @@ pub fn train<'a>(
                 phase_loop::abandon_step(0, &state, run, model, &learner)?;
                 return Err(refused);
             }
-            let importance = match config.importance_cap {
-                None => None,
-                Some(cap) => {
-                    let log_probs = policy_log_probs(model, &batch, config)?;
-                    Some(Importance::correct(&mut batch, log_probs, cap))
-                }
-            };
             let kl_coefficient = match config.adaptive_kl {
                 Some(_) => state.kl_coefficient.unwrap_or(config.kl_coefficient),
                 None => config.kl_coefficient,
             };
-            if let Some(reference) = &reference {
-                let log_probs = policy_log_probs(reference, &batch, config)?;
-                for (sample, log_probs) in batch.samples.iter_mut().zip(log_probs) {
-                    *sample = sample.clone().with_reference_log_probs(log_probs);
-                }
-                if config.kl_place() == KlPlace::Reward {
-                    kl::penalise(&mut batch.samples, config.kl(), kl_coefficient);
-                }
-            }
-            if let Some(critic) = &learner.critic {
-                let values = per_token(&batch, config, |batches, pass| {
-                    model.values(batches, pass, &critic.head)
-                })?;
-                for (sample, values) in batch.samples.iter_mut().zip(values) {
-                    *sample = sample.clone().with_values(values);
-                }
-            }
-            let estimates = estimator.estimates(&batch.samples);
-            let weighed = (importance.as_ref()).map(|importance| importance.weigh(&estimates));
-            let in_loss = weighed.as_ref().unwrap_or(&estimates);
+            let judges = Judges {
+                config,
+                policy: model,
+                reference: reference.as_ref(),
+                critic: learner.critic.as_ref(),
+                kl_coefficient,
+            };
+            let played = TrainingSet::new(batch, config.importance_cap, &judges)?;
+            let replayed = Replayed::draw(&learner.replay, seed, step, &judges)?;
 
             // Update.
             let learning_rate = config.optimizer.rate_at(step, config.steps);
             let mut updates = Updates::default();
-            let mut trained = batch.trained();
-            if config.refill > 0 {
-                // Others were played in the place of groups without variance.
-                let differ = |group: usize| is_constant(&experience.groups[group]) == Some(false);
-                trained.retain(|i| differ(batch.samples[*i].group()));
+            // With refill, others were played in the place of groups without variance.
+            let counts = |group: usize| {
+                config.refill == 0 || is_constant(&experience.groups[group]) == Some(false)
+            };
+            let mut trained = played.members(counts);
+            if let Some(replayed) = &replayed {
+                trained.extend(replayed.set.members(|_| true));
             }
             for epoch in 0..config.epochs {
                 let order = shuffled(seed, step, epoch, trained.len());
@@ -160,8 +145,9 @@ pub fn train<'a>(
                             &learner,
                         );
                     }
-                    let members: Vec<usize> = order[part].iter().map(|i| trained[*i]).collect();
-                    let sequences = weighted_sequences(config, &batch, in_loss, &members);
+                    let members: Vec<Member<'_>> =
+                        order[part].iter().map(|i| trained[*i]).collect();
+                    let sequences = weighted_sequences(config, &members);
                     if sequences.is_empty() {
                         updates.without_gradient += 1;
                         continue;
@@ -191,8 +177,14 @@ pub fn train<'a>(
             let train_time = started.elapsed();
 
             // Report.
+            let TrainingSet {
+                batch,
+                estimates,
+                importance,
+                ..
+            } = &played;
             state.step += 1;
-            state.in_a_row = config.guards.count(state.in_a_row, &batch, updates.done);
+            state.in_a_row = config.guards.count(state.in_a_row, batch, updates.done);
             state.updates += updates.done;
             state.data_position += experience.groups.len() as u64;
             state.rollouts = rollouts.learn(step, &mut experience);
@@ -205,7 +197,7 @@ pub fn train<'a>(
             let explained = explained.map(|targets| explained_variance(&batch.samples, targets));
             let value_loss = updates.statistics.mean(updates.statistics.value_loss);
             let is_ahead = config.staleness > 0;
-            let line = summary::line(state.step, &experience, &batch, advantages)
+            let line = summary::line(state.step, &experience, batch, advantages)
                 .optional("overlong", punished)
                 .optional(
                     "importance_mismatch",
@@ -215,6 +207,7 @@ pub fn train<'a>(
                     "importance_capped",
                     importance.as_ref().map(Importance::capped),
                 )
+                .replayed(replayed.as_ref())
                 .optional("kl_coefficient", config.adaptive_kl.map(|_| kl_coefficient))
                 .optional("value_loss", explained.map(|_| value_loss))
                 .optional("explained_variance", explained)
@@ -230,9 +223,10 @@ pub fn train<'a>(
                 );
             run.metrics().write(&line)?;
             if summary::is_due(run.keep().trajectories_every, state.step) {
-                let records = summary::records(state.step, &experience, &batch, advantages);
+                let records = summary::records(state.step, &experience, batch, advantages);
                 run.write_trajectories(Phase::Rl, state.step, records)?;
             }
+            learner.replay.add(step, experience.groups);
             let ended = phase_loop::after_step(
                 observer,
                 &mut ahead,
@@ -246,7 +240,7 @@ pub fn train<'a>(
             if let Some(end) = ended.await? {
                 return Ok(end);
             }
-            if let Err(refused) = config.guards.refuse_row(state.step, &batch, state.in_a_row) {
+            if let Err(refused) = config.guards.refuse_row(state.step, batch, state.in_a_row) {
                 phase_loop::abandon_step(0, &state, run, model, &learner)?;
                 return Err(refused.into());
             }
@@ -283,96 +277,51 @@ fn refuse_biased(batch: &Batch, step: u64, limit: f64) -> Result<(), TrainError>
     })
 }
 
-/// The sequences of the mini-batch of the trajectories `members`, with their weights in the loss.
-///
-/// Every member counts in the normalisation. A member with no advantage other than 0 has no gradient,
-/// so it is not computed, unless the loss has a term that does not depend on the advantage.
-fn weighted_sequences<'a>(
-    config: &RlConfig,
-    batch: &'a Batch,
-    estimates: &'a Estimates,
-    members: &[usize],
-) -> Vec<WeightedSequence<'a>> {
-    let loss = config.policy_loss(config.kl_coefficient);
-    let only_advantages = loss.kl_coefficient == 0.0
-        && loss.entropy_coefficient == 0.0
-        && estimates.value_targets.is_none();
-    let lengths: Vec<usize> = members
-        .iter()
-        .map(|i| batch.samples[*i].model_tokens())
-        .collect();
-    let weights = token_weights(config.aggregation, &lengths);
-    let mut sequences = Vec::new();
-    for (i, weight) in members.iter().zip(weights) {
-        let (sample, advantages) = (&batch.samples[*i], &estimates.advantages[*i]);
-        let value_targets = estimates.value_targets.as_ref().map(|all| &all[*i]);
-        if only_advantages && advantages.iter().all(|a| *a == 0.0) {
-            continue;
+/// Groups of earlier steps that a step trains on.
+struct Replayed {
+    set: TrainingSet,
+    groups: usize,
+    /// Their mean age in steps.
+    age: f64,
+}
+
+impl Replayed {
+    /// Those of `step`. None if the buffer has none.
+    fn draw(
+        buffer: &ReplayBuffer,
+        seed: u64,
+        step: u64,
+        judges: &Judges<'_>,
+    ) -> Result<Option<Self>, TrainError> {
+        let Some((groups, age)) = buffer.draw(seed, step) else {
+            return Ok(None);
+        };
+        let config = judges.config;
+        let mut batch = Batch::new(&groups, config.estimator().smallest_group())?;
+        if let Some(overlong) = config.overlong {
+            overlong.punish(&mut batch);
         }
-        let mut start = 0;
-        for sequence in &batch.sequences[*i] {
-            let tokens = start..start + sequence.ids.len();
-            start = tokens.end;
-            if sequence.mask.count() == 0 {
-                continue;
-            }
-            sequences.push(WeightedSequence {
-                ids: &sequence.ids,
-                mask: sequence.mask.as_slice(),
-                weight: weight as f32,
-                factors: &[],
-                prompt: None,
-                advantages: &advantages[tokens.clone()],
-                old_log_probs: &sequence.log_probs,
-                reference_log_probs: part_of(sample.reference_log_probs(), &tokens),
-                value_targets: part_of(value_targets.map(Vec::as_slice), &tokens),
-                old_values: part_of(sample.values(), &tokens),
-            });
-        }
+        let cap = config.importance_cap.unwrap_or(IMPORTANCE_CAP);
+        Ok(Some(Self {
+            set: TrainingSet::new(batch, Some(cap), judges)?,
+            groups: groups.len(),
+            age,
+        }))
     }
-    sequences
 }
 
-/// The numbers of a range of tokens; none if there are none at all.
-fn part_of<'a>(all: Option<&'a [f32]>, tokens: &Range<usize>) -> &'a [f32] {
-    all.map_or(&[], |all| &all[tokens.clone()])
-}
-
-/// The log-probability under `policy` of each model token of each trajectory, 0 off the mask.
-fn policy_log_probs(
-    policy: &Model,
-    batch: &Batch,
-    config: &RlConfig,
-) -> Result<Vec<Vec<f32>>, TrainError> {
-    per_token(batch, config, |batches, pass| {
-        let stats = policy.log_probs(batches, pass)?;
-        Ok(stats.into_iter().map(|tokens| tokens.log_probs).collect())
-    })
-}
-
-/// A number for each model token of each trajectory, 0 off the mask.
-fn per_token(
-    batch: &Batch,
-    config: &RlConfig,
-    compute: impl FnOnce(&[PackedBatch], &PassOptions) -> Result<Vec<Tensor>, PolicyError>,
-) -> Result<Vec<Vec<f32>>, TrainError> {
-    let sequences: Vec<Sequence<'_>> = batch
-        .sequences
-        .iter()
-        .flatten()
-        .map(|tokens| Sequence {
-            ids: &tokens.ids,
-            mask: tokens.mask.as_slice(),
-        })
-        .collect();
-    let numbers = update::per_token(&sequences, config.micro_batch_tokens, |batches| {
-        compute(batches, &config.pass())
-    })?;
-    let mut numbers = numbers.into_iter();
-    let of_trajectories = batch.sequences.iter();
-    Ok(of_trajectories
-        .map(|own| numbers.by_ref().take(own.len()).flatten().collect())
-        .collect())
+impl MetricsLine {
+    /// Adds the numbers of experience replay, if the step has any.
+    fn replayed(self, replayed: Option<&Replayed>) -> Self {
+        let Some(Replayed { set, groups, age }) = replayed else {
+            return self;
+        };
+        let importance = set.importance.as_ref();
+        self.count("replayed_groups", *groups)
+            .number("replay_age", *age)
+            .optional("replay_mismatch", importance.map(Importance::mismatch))
+            .optional("replay_capped", importance.map(Importance::capped))
+    }
 }
 
 #[cfg(test)]

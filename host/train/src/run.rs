@@ -9,7 +9,8 @@
 //! RUN/metrics.jsonl        one line a step, one per evaluation
 //! RUN/tensorboard/         the same, as TensorBoard event files
 //! RUN/trajectories/        <phase>-<step>.jsonl, with the outcome of every call
-//! RUN/checkpoints/         <phase>-<step>/, and `latest`; with `rl.staleness`, older weights in <phase>-<step>/older/
+//! RUN/checkpoints/         <phase>-<step>/, and `latest`; with `rl.staleness`, older weights in <phase>-<step>/older/,
+//!                          and with `rl.replay_buffer`, groups in <phase>-<step>/replay.json
 //! RUN/reference/           the weights that RL began with, if a KL term needs them
 //! RUN/base/                the frozen weights, if adapters are trained beside weights made from the seed
 //! RUN/frozen/              <moment>/: weights of the run that plugins ask, if a model names them
@@ -44,12 +45,13 @@ use identity::{changes, has_task_hashes};
 use json_file::{read_json, write_json};
 use layout::{checkpoints_path, trajectories_path, trajectory_file};
 
-pub(crate) use checkpoint::OPTIMIZER;
 pub use checkpoint::{BestValidation, Checkpoint, TrainerState, Validations};
+pub(crate) use checkpoint::{OPTIMIZER, read_state, write_state};
 pub use digests::file_digest;
 pub use error::RunError;
 pub use frozen::{FrozenMoment, FrozenWeights};
 pub use identity::{RunSpec, TaskFile, content_changes};
+pub(crate) use layout::REPLAY;
 pub use layout::{
     assets_path, base_path, config_path, frozen_path, is_run, machine_path, metrics_path,
     plugins_path, reference_path, trajectory_files,

@@ -18,7 +18,8 @@ use rlf_policy::{
     Sampler, SamplingParams, Sequence,
 };
 use rlf_train::config::{
-    AdaptiveKl, Algorithm, CheckpointConfig, CriticConfig, OptimizerConfig, RlConfig, SftConfig,
+    AdaptiveKl, Algorithm, CheckpointConfig, CriticConfig, OptimizerConfig, ReplayBufferConfig,
+    RlConfig, SftConfig,
 };
 use rlf_train::curriculum::{Curriculum, CurriculumConfig};
 use rlf_train::loss::Aggregation;
@@ -572,6 +573,71 @@ fn a_run_with_staleness_killed_at_any_step_and_resumed_is_the_one_that_was_not()
         let error = RunDirectory::resume(&path, &spec, KEEP, false).unwrap_err();
         let error = error.to_string();
         assert!(error.contains("older/000004/model.safetensors"), "{error}");
+    }
+}
+
+#[test]
+fn a_run_with_a_replay_buffer_killed_at_any_step_and_resumed_is_the_one_that_was_not() {
+    let folder = tempfile::tempdir().unwrap();
+    for staleness in [0, 1] {
+        let config = RlConfig {
+            replay_buffer: Some(ReplayBufferConfig {
+                groups_per_step: 2,
+                max_age: 3,
+            }),
+            staleness,
+            importance_cap: (staleness > 0).then_some(2.0),
+            ..rl_config()
+        };
+        let run = |path: &Path, resume: bool, observer: &mut dyn Observer| {
+            run_as(path, resume, &mut play(), observer, &config, &KEEP)
+        };
+        let path = folder.path().join(format!("whole-{staleness}"));
+        assert_eq!(run(&path, false, &mut Unobserved), Ok(PhaseEnd::Finished));
+        let rl = lines(&path)
+            .into_iter()
+            .filter(|line| line["phase"] == "rl");
+        for (step, line) in rl.enumerate() {
+            // The clipped ratio of replayed tokens is to the policy at the start of the step, too.
+            assert_eq!(line["ratio_deviation"], 0.0, "{line}");
+            if step == 0 {
+                assert!(line["replayed_groups"].is_null(), "{line}");
+                continue;
+            }
+            assert_eq!(line["replayed_groups"], 2, "{line}");
+            assert_eq!(line["replay_age"], 1.0, "{line}");
+            assert!(line["replay_mismatch"].as_f64() > Some(1e-4), "{line}");
+        }
+        let whole = remains(&path);
+        assert!(whole.contains_key("checkpoints/latest/replay.json"));
+        for step in 1..=5 {
+            let killed = folder.path().join(format!("killed-{staleness}-{step}"));
+            run(&killed, false, &mut KillAfter(Phase::Rl, step)).unwrap_err();
+            let ended = run(&killed, true, &mut Unobserved);
+            assert_eq!(ended, Ok(PhaseEnd::Finished));
+            let resumed = remains(&killed);
+            let differs: Vec<&String> = whole
+                .keys()
+                .filter(|name| resumed.get(*name) != whole.get(*name))
+                .collect();
+            assert!(
+                differs.is_empty(),
+                "{differs:?} after a kill at step {step}"
+            );
+        }
+        // A byte that changed on the disk is noticed.
+        let kept = path.join("checkpoints/rl-000005/replay.json");
+        let changed = fs::read_to_string(&kept)
+            .unwrap()
+            .replacen("task-", "task_", 1);
+        fs::write(&kept, changed).unwrap();
+        let spec = RunSpec {
+            config_toml: "seed = 3".into(),
+            ..RunSpec::default()
+        };
+        let error = RunDirectory::resume(&path, &spec, KEEP, false).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("rl-000005/replay.json"), "{error}");
     }
 }
 

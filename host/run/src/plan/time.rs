@@ -145,8 +145,14 @@ impl Clock<'_> {
         ];
         let forwards = forwards.into_iter().filter(|is_made| *is_made).count();
         let forward = self.operations.forward(tokens, written);
-        let all = rl.epochs as f64 * training + forwards as f64 * forward;
-        (rl.prompts_per_step * rl.group_size) as f64 * all / self.training_rate()
+        let played = rl.epochs as f64 * training + forwards as f64 * forward;
+        // Replayed trajectories always need the log-probabilities of training.
+        let is_uncorrected = f64::from(u8::from(rl.importance_cap.is_none()));
+        let replayed = played + is_uncorrected * forward;
+        let replayed_groups =
+            (rl.replay_buffer.as_ref()).map_or(0, |buffer| buffer.groups_per_step);
+        let groups = rl.prompts_per_step as f64 * played + replayed_groups as f64 * replayed;
+        groups * rl.group_size as f64 / self.training_rate()
     }
 
     fn rollout(&self, slots: usize, trajectories: usize) -> f64 {

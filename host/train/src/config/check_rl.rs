@@ -136,6 +136,16 @@ impl RlConfig {
             &self.staleness,
             "write 0 to 16; with 1, trajectories are played while the step before updates",
         )?;
+        if let Some(replay) = &self.replay_buffer {
+            replay.validate()?;
+            InvalidSetting::require(
+                smallest_group > 1,
+                "rl.replay_buffer.groups_per_step",
+                &replay.groups_per_step,
+                "this algorithm does not compare the trajectories of a group, so a group of an earlier step has nothing to be \
+                 compared with; leave out `rl.replay_buffer`, or choose another algorithm",
+            )?;
+        }
         if let Some(overlong) = &self.overlong {
             overlong.validate()?;
             InvalidSetting::require(

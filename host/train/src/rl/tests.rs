@@ -2,13 +2,16 @@
 //! `[tokens, vocab]` in a model's place, so that each position can be changed alone.
 
 use candle_core::{D, DType, Device, Tensor, Var};
-use rlf_policy::{Model, Operators, PackedBatch, PassOptions, Qwen3Config, micro_batches};
+use rlf_policy::{
+    Model, Operators, PackedBatch, PassOptions, Qwen3Config, Sequence, micro_batches,
+};
 
 use super::*;
 use crate::config::Algorithm;
 use crate::fixtures::{group, scored, two_turns, unscored};
 use crate::loss::{Aggregation, Ratio};
-use crate::update::PromptTokens;
+use crate::training_set::members;
+use crate::update::{PromptTokens, WeightedSequence};
 
 const VOCAB: usize = 11;
 
@@ -167,7 +170,7 @@ fn logits_that_predict_no_model_token_change_neither_loss_nor_gradient() {
     let batch = batch_with_turn_rewards();
     for config in configs() {
         let estimates = config.estimator().estimates(&batch.samples);
-        let pieces = weighted_sequences(&config, &batch, &estimates, &batch.trained());
+        let pieces = weighted_sequences(&config, &members(&batch, &estimates));
         let tokens: usize = pieces.iter().map(|piece| piece.ids.len()).sum();
         // Rows whose next token the model did not say.
         let silent: Vec<bool> = pieces
@@ -208,7 +211,7 @@ fn one_two_and_seven_micro_batches_agree() {
     let batch = batch_with_turn_rewards();
     for config in configs() {
         let estimates = config.estimator().estimates(&batch.samples);
-        let pieces = weighted_sequences(&config, &batch, &estimates, &batch.trained());
+        let pieces = weighted_sequences(&config, &members(&batch, &estimates));
         assert_eq!(pieces.len(), 7, "one of the eight is excluded");
         let tokens: usize = pieces.iter().map(|piece| piece.ids.len()).sum();
         let logits = random_logits(tokens);
@@ -265,7 +268,7 @@ fn in_a_real_network_a_masked_token_weighs_nothing_and_cuts_change_nothing() {
         model.use_operators(operators).unwrap();
         for config in configs() {
             let estimates = config.estimator().estimates(&batch.samples);
-            let pieces = weighted_sequences(&config, &batch, &estimates, &batch.trained());
+            let pieces = weighted_sequences(&config, &members(&batch, &estimates));
             let gradient = through_network(&model, &config, &pieces, 1 << 20);
             let largest = gradient.iter().flatten().fold(0f32, |m, g| m.max(g.abs()));
             assert!(largest > 1e-4, "{largest} {config:?}");
@@ -321,7 +324,7 @@ fn zero_advantage_trajectories_count_in_the_normalisation_and_cost_nothing() {
             ..RlConfig::default()
         };
         let estimates = config.estimator().estimates(&batch.samples);
-        let pieces = weighted_sequences(&config, &batch, &estimates, &all);
+        let pieces = weighted_sequences(&config, &members(&batch, &estimates));
         assert_eq!(pieces.len(), 4, "the equal group is not computed");
         for (piece, n) in pieces.iter().zip(&lengths) {
             let wanted = match aggregation {
@@ -335,7 +338,7 @@ fn zero_advantage_trajectories_count_in_the_normalisation_and_cost_nothing() {
             entropy_coefficient: 0.01,
             ..config
         };
-        let computed = super::weighted_sequences(&config, &batch, &estimates, &all);
+        let computed = weighted_sequences(&config, &members(&batch, &estimates));
         assert_eq!(computed.len(), 8);
         assert_eq!(computed[0].weight, pieces[0].weight);
     }
@@ -355,7 +358,7 @@ fn with_a_critic_trajectories_without_an_advantage_are_computed_and_have_their_v
     };
     let estimates = config.estimator().estimates(&batch.samples);
     assert!(estimates.advantages.iter().flatten().all(|a| *a == 0.0));
-    let pieces = weighted_sequences(&config, &batch, &estimates, &batch.trained());
+    let pieces = weighted_sequences(&config, &members(&batch, &estimates));
     assert_eq!(pieces.len(), 7);
     for piece in &pieces {
         assert_eq!(piece.old_values, vec![0.25; piece.ids.len()]);
@@ -369,7 +372,7 @@ fn with_a_critic_trajectories_without_an_advantage_are_computed_and_have_their_v
         entropy_coefficient: 0.1,
         ..grpo
     };
-    for piece in weighted_sequences(&entropy, &batch, &estimates, &batch.trained()) {
+    for piece in weighted_sequences(&entropy, &members(&batch, &estimates)) {
         assert!(piece.value_targets.is_empty());
     }
 }
@@ -398,7 +401,7 @@ fn excluded_trajectories_count_nowhere() {
     for config in configs().into_iter().filter(|c| c.kl_coefficient == 0.0) {
         let weights = |batch: &Batch| -> Vec<(f32, Vec<f32>)> {
             let estimates = config.estimator().estimates(&batch.samples);
-            weighted_sequences(&config, batch, &estimates, &batch.trained())
+            weighted_sequences(&config, &members(batch, &estimates))
                 .iter()
                 .map(|piece| (piece.weight, piece.advantages.to_vec()))
                 .collect()
@@ -473,7 +476,7 @@ fn several_sequences_of_one_trajectory_count_its_tokens_once() {
         ..RlConfig::default()
     };
     let estimates = config.estimator().estimates(&batch.samples);
-    let pieces = weighted_sequences(&config, &batch, &estimates, &batch.trained());
+    let pieces = weighted_sequences(&config, &members(&batch, &estimates));
     assert_eq!(pieces.len(), 3);
     assert_eq!(pieces[0].weight, pieces[1].weight);
     assert!((pieces[0].weight - 1.0 / (2.0 * tokens[0] as f32)).abs() < 1e-9);
@@ -492,7 +495,7 @@ fn the_first_update_has_ratio_one_exactly() {
     let batch = batch();
     let config = RlConfig::default();
     let estimates = config.estimator().estimates(&batch.samples);
-    let pieces = weighted_sequences(&config, &batch, &estimates, &batch.trained());
+    let pieces = weighted_sequences(&config, &members(&batch, &estimates));
     for piece in &pieces {
         let old: Vec<f32> = piece
             .mask

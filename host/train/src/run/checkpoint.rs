@@ -3,20 +3,21 @@
 //! `RUN/checkpoints/<phase>-<step>/` holds the weights in Hugging Face's layout, the tokenizer and the other assets (so
 //! that the folder loads anywhere), the optimiser's state, a critic's value head and its optimiser's state if there is one,
 //! `trainer.json`, `rollouts.json` if the rollouts have a state of their own, and the digests of weights and states, which
-//! are checked before a run uses them. With `rl.staleness`, it also holds the weights after the steps before it. A
-//! checkpoint is written completely or not at all.
+//! are checked before a run uses them. With `rl.staleness`, it also holds the weights after the steps before it, and with
+//! `rl.replay_buffer` the groups that may train again, in `replay.json`. A checkpoint is written completely or not at all.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::digests;
 use super::error::RunError;
-use super::layout::{OLDER, ROLLOUTS, assets_path, checkpoints_path};
+use super::layout::{OLDER, REPLAY, ROLLOUTS, assets_path, checkpoints_path};
 use super::metrics_files::MetricsPosition;
 use super::whole;
 use crate::config::CheckpointConfig;
@@ -27,8 +28,8 @@ use crate::phase::Phase;
 const STATE: &str = "trainer.json";
 /// The file of the optimiser's state.
 pub(crate) const OPTIMIZER: &str = "optimizer.safetensors";
-/// Maximum size of the rollouts' state, in bytes.
-const MAX_ROLLOUTS_BYTES: u64 = 4 << 30;
+/// Maximum size of a state in JSON, in bytes.
+const MAX_STATE_BYTES: u64 = 4 << 30;
 /// Version of `trainer.json`; raised when a field changes its meaning.
 const FORMAT: u32 = 1;
 
@@ -183,7 +184,7 @@ impl Checkpoint {
             let reason = format!("format {} where this binary reads {FORMAT}", state.format);
             return Err(RunError::UnreadableCheckpoint { path: file, reason });
         }
-        state.rollouts = read_rollouts(path)?;
+        state.rollouts = read_state(path, ROLLOUTS)?;
         Ok(Self {
             path: path.to_owned(),
             state,
@@ -197,10 +198,10 @@ impl Checkpoint {
     }
 
     /// Like [`Checkpoint::verify`], for the policy's weights alone: an evaluation reads neither the optimiser's state nor the
-    /// critic nor older weights.
+    /// critic nor older weights nor groups that may train again.
     pub fn verify_weights(&self) -> Result<(), RunError> {
         self.verify_files(|name| {
-            let is_state = [OPTIMIZER, HEAD, HEAD_OPTIMIZER].contains(&name);
+            let is_state = [OPTIMIZER, HEAD, HEAD_OPTIMIZER, REPLAY].contains(&name);
             !is_state && !Path::new(name).starts_with(OLDER)
         })
     }
@@ -285,7 +286,9 @@ impl Checkpoint {
             let file = folder.join(STATE);
             let json = serde_json::to_vec_pretty(&state).expect("plain numbers serialise");
             fs::write(&file, json).map_err(|e| RunError::io("write", &file, e))?;
-            write_rollouts(folder, state.rollouts.as_ref())?;
+            if let Some(rollouts) = &state.rollouts {
+                write_state(folder, ROLLOUTS, rollouts)?;
+            }
             digests::write(folder).map_err(E::from)
         })?;
         let best = state.validations.best.map(|best| (state.phase, best.step));
@@ -307,19 +310,26 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Writes the state of the rollouts beside weights, if they have one.
-pub(super) fn write_rollouts(folder: &Path, state: Option<&Value>) -> Result<(), RunError> {
-    let Some(state) = state else {
-        return Ok(());
-    };
-    let file = folder.join(ROLLOUTS);
-    fs::write(&file, state.to_string()).map_err(|e| RunError::io("write", &file, e))
+/// Writes a state beside weights, in JSON.
+pub(crate) fn write_state<T: Serialize>(
+    folder: &Path,
+    name: &str,
+    state: &T,
+) -> Result<(), RunError> {
+    let file = folder.join(name);
+    let written = serde_json::to_vec(state)
+        .map_err(io::Error::from)
+        .and_then(|json| fs::write(&file, json));
+    written.map_err(|e| RunError::io("write", &file, e))
 }
 
-/// The state of the rollouts beside weights, if they had one.
-pub(super) fn read_rollouts(folder: &Path) -> Result<Option<Value>, RunError> {
-    let file = folder.join(ROLLOUTS);
-    let text = match rlf_files::read_text(&file, MAX_ROLLOUTS_BYTES) {
+/// A state beside weights, if there is one.
+pub(crate) fn read_state<T: DeserializeOwned>(
+    folder: &Path,
+    name: &str,
+) -> Result<Option<T>, RunError> {
+    let file = folder.join(name);
+    let text = match rlf_files::read_text(&file, MAX_STATE_BYTES) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         text => text.map_err(|e| RunError::io("read", &file, e))?,
     };

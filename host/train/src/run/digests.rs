@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use super::error::RunError;
-use super::layout::ROLLOUTS;
+use super::layout::{REPLAY, ROLLOUTS};
 use super::whole;
 
 const FILE: &str = "BLAKE3SUMS";
 
 /// Writes the digests of all weights in `folder` and the folders in it, which are files `*.safetensors`, and of the
-/// rollouts' states.
+/// states of rollouts and of experience replay.
 pub(super) fn write(folder: &Path) -> Result<(), RunError> {
     let mut files = Vec::new();
     collect(folder, &mut files)?;
@@ -35,10 +35,12 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), RunError> {
     let list = |error| RunError::io("list", folder, error);
     for entry in fs::read_dir(folder).map_err(list)? {
         let path = entry.map_err(list)?.path();
-        let is_rollouts = path.file_name().is_some_and(|name| name == ROLLOUTS);
+        let is_state = path
+            .file_name()
+            .is_some_and(|name| name == ROLLOUTS || name == REPLAY);
         if path.is_dir() {
             collect(&path, files)?;
-        } else if is_rollouts || path.extension().is_some_and(|end| end == "safetensors") {
+        } else if is_state || path.extension().is_some_and(|end| end == "safetensors") {
             files.push(path);
         }
     }

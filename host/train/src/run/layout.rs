@@ -10,6 +10,9 @@ use crate::phase::Phase;
 /// The file of a checkpoint for the state of the rollouts.
 pub(super) const ROLLOUTS: &str = "rollouts.json";
 
+/// The file of a checkpoint for the groups that may train again.
+pub(crate) const REPLAY: &str = "replay.json";
+
 /// The folder of a checkpoint for the weights after earlier steps.
 pub(super) const OLDER: &str = "older";
 

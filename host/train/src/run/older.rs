@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::checkpoint::{read_rollouts, write_rollouts};
+use super::checkpoint::{read_state, write_state};
 use super::error::RunError;
-use super::layout::OLDER;
+use super::layout::{OLDER, ROLLOUTS};
 
 /// The weights after an earlier step than that of the checkpoint that holds them.
 #[derive(Debug)]
@@ -36,7 +36,10 @@ impl OlderWeights {
         let path = checkpoint.join(OLDER).join(format!("{step:06}"));
         fs::create_dir_all(&path).map_err(|e| RunError::io("create", &path, e))?;
         save(&path)?;
-        write_rollouts(&path, rollouts).map_err(E::from)
+        if let Some(rollouts) = rollouts {
+            write_state(&path, ROLLOUTS, rollouts)?;
+        }
+        Ok(())
     }
 
     /// All that are in the folder of a checkpoint, oldest first.
@@ -53,7 +56,7 @@ impl OlderWeights {
             let name = path.file_name().and_then(|name| name.to_str());
             // Folders with other names belong to the user.
             if let Some(step) = name.and_then(|name| name.parse().ok()) {
-                let rollouts = read_rollouts(&path)?;
+                let rollouts = read_state(&path, ROLLOUTS)?;
                 found.push(Self {
                     step,
                     path,
