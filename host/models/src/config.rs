@@ -65,6 +65,10 @@ pub struct FrozenPolicyConfig {
     /// A Hugging Face Qwen3 checkpoint, with tokenizer and chat template: a published one, or that of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<PathBuf>,
+    /// A folder of adapters in PEFT's format, which answer beside the weights of `checkpoint`. Models with the same
+    /// `checkpoint` share its weights and one engine, whatever adapters they have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapter: Option<PathBuf>,
     /// The moment of the run whose weights answer. The run keeps a copy of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_run: Option<RunMoment>,
@@ -171,6 +175,11 @@ impl ModelConfig {
                     "keep one of `checkpoint` and `of_run`",
                 ),
                 (
+                    "policy.adapter",
+                    policy.adapter.is_some() && policy.checkpoint.is_none(),
+                    "it belongs beside the weights of `checkpoint`; write that, too, or leave it out",
+                ),
+                (
                     "policy.refresh_every",
                     is_refreshed && policy.of_run != Some(RunMoment::Rl),
                     "it belongs to `of_run = \"rl\"`; leave it out",
@@ -242,10 +251,11 @@ impl ModelConfig {
             .endpoint
             .as_mut()
             .and_then(|endpoint| endpoint.key_file.as_mut());
-        let policy = self.policy.as_mut();
-        let checkpoint = policy.and_then(|policy| policy.checkpoint.as_mut());
-        let paths = [checkpoint, self.replay.as_mut(), key_file];
-        for path in paths.into_iter().flatten() {
+        let of_policy = self.policy.as_mut();
+        let of_policy =
+            of_policy.map(|policy| [policy.checkpoint.as_mut(), policy.adapter.as_mut()]);
+        let paths = [self.replay.as_mut(), key_file].into_iter();
+        for path in paths.chain(of_policy.into_iter().flatten()).flatten() {
             *path = base.join(&*path);
         }
     }

@@ -4,6 +4,9 @@
 //! last token of every turn under way. A trajectory whose tools run is not part of the pass. It keeps
 //! its pages of the KV cache, unless others need them. Sequences that begin with the same prompt read
 //! it once: later ones share the keys and values of the first.
+//!
+//! One generator can serve several sets of adapters beside the same weights: see
+//! [`PolicyGenerator::generate_with`]. They share its thread and its cache. A round makes a pass for each set.
 
 mod decode_loop;
 
@@ -30,8 +33,9 @@ pub struct PolicyGeneratorConfig {
     pub slots: usize,
     /// Tokens in the KV cache, of all sequences together. At least the context, so that one sequence
     /// always fits. A token takes `layers x kv_heads x head_dim x 8` bytes, or half of it in bf16 on CUDA.
-    /// Default: `slots x context`, which is enough for `slots` open sequences of any length. If more
-    /// tokens are open than fit, some are read again: slower, with the same results on the CPU.
+    /// Default: `slots x context`, which is enough for `slots` open sequences of any length. A run takes a
+    /// half, a quarter, .. of that if the machine has no memory for more. If more tokens are open than
+    /// fit, some are read again: slower, with the same results on the CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_tokens: Option<usize>,
     /// Maximum number of tokens fed in one pass; longer prompts take several passes. Default 8192.
@@ -96,7 +100,8 @@ impl Default for PolicyGeneratorConfig {
 type Reply = oneshot::Sender<Result<Generated, GenerateError>>;
 
 enum Command {
-    Generate(GenerateRequest, Reply),
+    /// With the generator's own model, or with this one.
+    Generate(GenerateRequest, Option<Arc<Model>>, Reply),
     Close(SequenceId),
     Times(oneshot::Sender<GeneratorTimes>),
 }
@@ -153,6 +158,19 @@ impl PolicyGenerator {
         })
     }
 
+    /// As [`Generator::generate`], with another model than the one that it was started with. Both have the same shape and
+    /// operators, and usually share their weights: they differ by their adapters. A sequence keeps the model of its first
+    /// request.
+    pub async fn generate_with(
+        &self,
+        request: GenerateRequest,
+        model: Option<Arc<Model>>,
+    ) -> Result<Generated, GenerateError> {
+        let (reply, generated) = oneshot::channel();
+        self.send(Command::Generate(request, model, reply));
+        generated.await.unwrap_or_else(|_| Err(self.stopped()))
+    }
+
     fn send(&self, command: Command) {
         if let Some(commands) = &self.commands {
             // If the thread is gone, the reply sender is dropped with the command, and the caller sees that.
@@ -189,9 +207,7 @@ impl Drop for PolicyGenerator {
 #[async_trait]
 impl Generator for PolicyGenerator {
     async fn generate(&self, request: GenerateRequest) -> Result<Generated, GenerateError> {
-        let (reply, generated) = oneshot::channel();
-        self.send(Command::Generate(request, reply));
-        generated.await.unwrap_or_else(|_| Err(self.stopped()))
+        self.generate_with(request, None).await
     }
 
     fn close(&self, sequence: SequenceId) {

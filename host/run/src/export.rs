@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use candle_core::Device;
-use rlf_policy::SaveOptions;
+use rlf_policy::{Precision, SaveOptions};
 use rlf_train::run::{assets_path, write_folder};
 
 use crate::checkpoint_model;
@@ -31,7 +31,13 @@ pub fn export(run: &Path, output: &Path, options: &SaveOptions) -> Result<PathBu
     if existing.next().is_some_and(|it| it.starts_with(&whole)) {
         return Err(SavedRunError::InsideRun(output.to_owned()).into());
     }
-    let policy = checkpoint_model::open(&config, &run, &checkpoint.path, &Device::Cpu)?;
+    let policy = checkpoint_model::open(
+        &config,
+        &run,
+        &checkpoint.path,
+        &Device::Cpu,
+        Precision::F32,
+    )?;
     let policy = if config.model.lora.is_some() {
         policy.merged()?
     } else {

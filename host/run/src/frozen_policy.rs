@@ -1,96 +1,47 @@
 //! A policy that plugins ask, and that training does not change.
 //!
-//! It has an engine of its own. It never shares the batch of the rollout, where a trajectory that waits for a judge would
-//! wait for itself.
+//! It never shares the batch of the rollout, where a trajectory that waits for a judge would wait for itself. Its engine is
+//! in `frozen_engine`.
 
-use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use candle_core::Device;
+use rlf_dialogue::DialogueError;
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::episode::{Episode, NextInput};
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::task::Task;
-use rlf_dialogue::template::ChatTemplate;
-use rlf_dialogue::tokenizer::Tokenizer;
-use rlf_dialogue::{DialogueConfig, DialogueError};
 use rlf_endpoint::{ChatMessage, ChatRole, Completion, Usage};
 use rlf_models::{FrozenPolicyConfig, Source, SourceError};
 use rlf_plugins::gates::ModelQuestion;
-use rlf_policy::{DrawKey, GenerationConfig, Model, Purpose, Sampler, SamplingParams};
-use rlf_rollout::generate::{GenerateRequest, Generator as _, SequenceId};
-use rlf_rollout::policy_generator::{PolicyGenerator, PolicyGeneratorConfig};
+use rlf_policy::{DrawKey, Model, Purpose, Sampler, SamplingParams};
+use rlf_rollout::generate::GenerateRequest;
 use rlf_sandbox::BoxFuture;
 use serde_json::{Map, Value};
 
-use crate::error::{ConfigurationError, RunFailure};
+use crate::error::RunFailure;
+use crate::frozen_engine::FrozenEngine;
 
 /// A policy that never changes, and answers questions.
 pub(crate) struct FrozenPolicy {
+    engine: Arc<FrozenEngine>,
+    /// The weights with other adapters; None for those of the engine.
+    adapted: Option<Arc<Model>>,
     dialogue: Arc<Dialogue>,
-    generator: PolicyGenerator,
     temperature: f64,
-    next: AtomicU64,
 }
 
 impl FrozenPolicy {
-    /// Opens the weights in `folder` for the model `name`. It decodes with so many threads on the CPU.
-    pub(crate) fn open(
-        name: &str,
-        folder: &Path,
+    /// A policy with the weights of `engine`, or with `adapted`, which has other adapters beside them.
+    pub(crate) fn new(
+        engine: Arc<FrozenEngine>,
+        adapted: Option<Arc<Model>>,
         config: &FrozenPolicyConfig,
-        workers: usize,
     ) -> Result<Self, RunFailure> {
-        let model = Model::load(folder, &Device::Cpu);
-        let model = model.map_err(|error| unreadable(name, config, &error))?;
-        Self::with_weights(name, model, folder, config, workers)
-    }
-
-    /// The model `name` with these weights on the CPU, and the tokenizer and the template in `folder`.
-    pub(crate) fn with_weights(
-        name: &str,
-        mut model: Model,
-        folder: &Path,
-        config: &FrozenPolicyConfig,
-        workers: usize,
-    ) -> Result<Self, RunFailure> {
-        let tokenizer = Tokenizer::load(&folder.join("tokenizer.json"));
-        let tokenizer = tokenizer.map_err(|error| unreadable(name, config, &error))?;
-        let tokenizer = Arc::new(tokenizer);
-        model.limit_vocabulary(tokenizer.vocab_size())?;
-        let most = model.config().max_position_embeddings;
-        if config.context as usize > most {
-            let problem = format!(
-                "models.{name}.policy.context = {} is more than the {most} positions of {}; lower it",
-                config.context,
-                folder.display()
-            );
-            return Err(ConfigurationError::value(format!("models.{name}"), problem).into());
-        }
-        let dialogue = DialogueConfig {
-            context: config.context,
-            max_tokens_per_turn: config.max_tokens,
-            ..DialogueConfig::default()
-        };
-        let stop_ids = GenerationConfig::load(folder)?.map(|config| config.stop_ids());
-        let template = ChatTemplate::load(folder)?;
-        let dialogue = Dialogue::new(tokenizer, template, dialogue, &stop_ids.unwrap_or_default())
-            .map_err(RunFailure::table("models"))?;
-        let generator = PolicyGenerator::start(
-            model,
-            dialogue.stop_ids().to_vec(),
-            config.context as usize,
-            workers,
-            sizes(config),
-        )
-        .map_err(RunFailure::table("models"))?;
         Ok(Self {
-            dialogue: Arc::new(dialogue),
-            generator,
+            dialogue: Arc::new(engine.dialogue(config)?),
+            engine,
+            adapted,
             temperature: config.temperature,
-            next: AtomicU64::new(0),
         })
     }
 
@@ -99,9 +50,9 @@ impl FrozenPolicy {
         let ModelQuestion {
             messages, sampling, ..
         } = question;
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let sequence = self.engine.next();
         let task = Task {
-            id: number.to_string(),
+            id: sequence.0.to_string(),
             source: String::new(),
             prompt: messages.iter().map(message).collect(),
             tools: None,
@@ -110,7 +61,7 @@ impl FrozenPolicy {
             setup: Value::Null,
             extra: Map::new(),
         };
-        let mut episode = Episode::start(&self.dialogue, number.to_string(), &task, Vec::new())
+        let mut episode = Episode::start(&self.dialogue, task.id.clone(), &task, Vec::new())
             .map_err(|error| match error {
                 DialogueError::PromptTooLong {
                     tokens, context, ..
@@ -143,8 +94,7 @@ impl FrozenPolicy {
         let sampler = Sampler::new(params, seed, Purpose::Evaluation)
             .map_err(|error| SourceError::Question(error.to_string()))?;
         let prompt_tokens = ids.len() as u64;
-        let sequence = SequenceId(number);
-        let generated = self.generator.generate(GenerateRequest {
+        let request = GenerateRequest {
             sequence,
             append: ids,
             max_new_tokens: most.max(1),
@@ -155,8 +105,8 @@ impl FrozenPolicy {
                 sample: 0,
                 position: 0,
             },
-        });
-        let _open = OpenSequence(self, sequence);
+        };
+        let generated = self.engine.answer(request, self.adapted.clone());
         let mut ids = generated
             .await
             .map_err(|error| SourceError::Unavailable(error.to_string()))?
@@ -176,38 +126,6 @@ impl FrozenPolicy {
             }),
             ..Completion::default()
         })
-    }
-}
-
-/// Sizes of its engine.
-pub(crate) fn sizes(config: &FrozenPolicyConfig) -> PolicyGeneratorConfig {
-    PolicyGeneratorConfig {
-        slots: config.slots,
-        ..PolicyGeneratorConfig::default()
-    }
-}
-
-/// The error of a model whose files cannot be read.
-fn unreadable(
-    name: &str,
-    config: &FrozenPolicyConfig,
-    error: &dyn fmt::Display,
-) -> ConfigurationError {
-    let source = match config.of_run {
-        Some(_) => "of_run",
-        None => "checkpoint",
-    };
-    let key = format!("models.{name}.policy.{source}");
-    let problem = format!("{key}: {error}");
-    ConfigurationError::value(key, problem)
-}
-
-/// Closes a sequence when it is dropped, also if nobody waits for the answer any more.
-struct OpenSequence<'a>(&'a FrozenPolicy, SequenceId);
-
-impl Drop for OpenSequence<'_> {
-    fn drop(&mut self) {
-        self.0.generator.close(self.1);
     }
 }
 

@@ -28,7 +28,7 @@
 //! | the external engine that samples turns, and its weights | `external_engine` |
 //! | evaluations during training | `observer` |
 //! | requests to stop a run | `interruption`: [`Interruption`] |
-//! | models that plugins ask | `models`, with policies in `frozen_policy`, and the run's own weights in `own_weights` |
+//! | models that plugins ask | `models`, with policies in `frozen_policy` and `frozen_engine`, and the run's own weights in `own_weights` |
 //! | directories of plugins, the sandbox and its cache | [`plugins`] |
 //! | the folder of a new run, the run that it replaces, and the places in a run's folder | [`folder`] |
 //! | the metrics and trajectories that a run wrote | `history`: [`RunHistory`] |
@@ -69,6 +69,7 @@ mod error;
 mod export;
 mod external_engine;
 pub mod folder;
+mod frozen_engine;
 mod frozen_policy;
 mod health;
 mod history;

@@ -13,16 +13,15 @@ use candle_core::Device;
 use rlf_endpoint::Completion;
 use rlf_models::{FrozenPolicyConfig, ModelConfig, RunMoment, Source, SourceError};
 use rlf_plugins::gates::ModelQuestion;
-use rlf_policy::Model;
+use rlf_policy::{Model, Precision, holds_adapters};
 use rlf_sandbox::BoxFuture;
 use rlf_train::phase::Phase;
-use rlf_train::run::{
-    Checkpoint, FrozenMoment, FrozenWeights, TrainerState, config_path, frozen_path,
-};
+use rlf_train::run::{Checkpoint, FrozenMoment, FrozenWeights, TrainerState, config_path};
 
 use crate::checkpoint_model;
 use crate::config::RunConfig;
 use crate::error::{ConfigurationError, RunFailure, SavedRunError};
+use crate::frozen_engine::{FrozenEngine, unreadable};
 use crate::frozen_policy::FrozenPolicy;
 
 /// Progress of a run, which a policy of it has made.
@@ -86,6 +85,8 @@ pub(crate) struct OwnWeights {
     /// Steps by which the policies that play may be behind.
     staleness: u64,
     models: BTreeMap<String, Arc<OwnModel>>,
+    /// The engine that all models share if the run trains adapters, once one of them has weights.
+    shared: Mutex<Option<Arc<FrozenEngine>>>,
     /// Moments whose weights on disk are those of this attempt: they were written or found since it began.
     known: Mutex<BTreeSet<FrozenMoment>>,
 }
@@ -107,6 +108,7 @@ impl OwnWeights {
             workers,
             staleness,
             models: own.collect(),
+            shared: Mutex::default(),
             known: Mutex::default(),
         }
     }
@@ -157,13 +159,10 @@ impl OwnWeights {
                 (None, None) => return Err(missing(name, moment, run).into()),
             };
             self.known().insert(moment);
-            let (config, workers) = (&model.config, self.workers);
-            let opened = if let Some(merged) = adapted(&folder, run)? {
-                FrozenPolicy::with_weights(name, merged, &folder, config, workers)?
-            } else {
-                FrozenPolicy::open(name, &folder, config, workers)?
-            };
-            model.set(moment, opened);
+            model.set(
+                moment,
+                self.open(name, &model.config, &folder, run, policy)?,
+            );
         }
         if is_kept && matches!(progress, Progress::Rl { .. }) {
             self.forget_others(&frozen, progress, run)?;
@@ -188,6 +187,41 @@ impl OwnWeights {
         let newest = Checkpoint::latest(run)?;
         let newest = newest.ok_or_else(|| SavedRunError::NoCheckpoint(run.to_owned()))?;
         self.advance(run, Progress::from(&newest.state), None)
+    }
+
+    /// The policy of the model `name` with the weights in `folder`, which are kept weights of the run in the folder `run`,
+    /// or those of one of its checkpoints. Adapters are put beside the frozen weights of `trained`, the policy in training,
+    /// if these are in f32 on the CPU.
+    fn open(
+        &self,
+        name: &str,
+        config: &FrozenPolicyConfig,
+        folder: &Path,
+        run: &Path,
+        trained: Option<&Model>,
+    ) -> Result<FrozenPolicy, RunFailure> {
+        if !holds_adapters(folder) {
+            let model = Model::load(folder, &Device::Cpu);
+            let model = model.map_err(|error| unreadable(name, config, &error))?;
+            let engine = FrozenEngine::start(name, model, folder, &[config], self.workers)?;
+            return FrozenPolicy::new(Arc::new(engine), None, config);
+        }
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let engine = if let Some(engine) = &*shared {
+            Arc::clone(engine)
+        } else {
+            let model = if let Some(trained) = trained.filter(|model| has_f32_on_cpu(model)) {
+                trained.copy()?
+            } else {
+                let config = RunConfig::load(&config_path(run), &[])?;
+                checkpoint_model::open(&config, run, folder, &Device::Cpu, Precision::F32)?
+            };
+            let policies: Vec<_> = self.models.values().map(|model| &model.config).collect();
+            let engine = FrozenEngine::start(name, model, folder, &policies, self.workers)?;
+            Arc::clone(shared.insert(Arc::new(engine)))
+        };
+        let adapted = Arc::new(engine.model().reload(folder)?);
+        FrozenPolicy::new(engine, Some(adapted), config)
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeSet<FrozenMoment>> {
@@ -215,32 +249,18 @@ impl OwnWeights {
     }
 }
 
+fn has_f32_on_cpu(model: &Model) -> bool {
+    model.device().is_cpu() && model.precision() == Precision::F32
+}
+
 /// Keeps the weights that the policy has at a moment. Returns their folder.
 fn keep(
     frozen: &FrozenWeights,
     moment: FrozenMoment,
     policy: &Model,
 ) -> Result<PathBuf, RunFailure> {
-    frozen.keep(moment, |folder| {
-        // With adapters, `save` writes these alone.
-        let merged = policy.lora().map(|_| policy.merged()).transpose()?;
-        merged.as_ref().unwrap_or(policy).save(folder)?;
-        Ok(())
-    })
-}
-
-/// The whole model of a checkpoint in `folder` that holds adapters alone, as those of a run with `[model.lora]` do.
-/// None for the weights in `frozen`, which are whole, and for other runs.
-fn adapted(folder: &Path, run: &Path) -> Result<Option<Model>, RunFailure> {
-    if folder.starts_with(frozen_path(run)) {
-        return Ok(None);
-    }
-    let config = RunConfig::load(&config_path(run), &[])?;
-    if config.model.lora.is_none() {
-        return Ok(None);
-    }
-    let model = checkpoint_model::open(&config, run, folder, &Device::Cpu)?;
-    Ok(Some(model.merged()?))
+    // With adapters, these alone are written: the weights beside them do not change.
+    frozen.keep(moment, |folder| Ok(policy.save(folder)?))
 }
 
 fn missing(name: &str, moment: FrozenMoment, run: &Path) -> ConfigurationError {
@@ -313,7 +333,7 @@ mod tests {
     use rlf_dialogue::tokenizer::Tokenizer;
     use rlf_policy::Qwen3Config;
     use rlf_train::config::CheckpointConfig;
-    use rlf_train::run::{RunDirectory, RunSpec};
+    use rlf_train::run::{RunDirectory, RunSpec, frozen_path};
 
     use super::*;
     use FrozenMoment::{Rl, Start};

@@ -24,7 +24,7 @@ use rlf_rewards::reward_stack::RewardStack;
 use rlf_rollout::agent::{Agent, AgentPlayer};
 use rlf_rollout::evaluate::{Evaluation, evaluate};
 use rlf_rollout::generate::Generator;
-use rlf_rollout::policy_generator::PolicyGenerator;
+use rlf_rollout::policy_generator::{PolicyGenerator, PolicyGeneratorConfig};
 use rlf_rollout::user::{User, UsersMode};
 use rlf_rollout::{
     EpisodeContext, Player, PolicyPlayer, RecordedOutcomes, RolloutEngine, RolloutError,
@@ -43,6 +43,7 @@ use crate::folder::{data_path, outputs_path};
 use crate::health::PluginHealth;
 use crate::models::open_models_of_run;
 use crate::own_weights::OwnWeights;
+use crate::plan;
 use crate::plugins::PluginSources;
 use crate::reporter::RunReporter;
 use crate::shown_tools;
@@ -84,6 +85,8 @@ pub struct RunParts {
     supervisor: Option<PathBuf>,
     /// Samples the policy's turns, if the configuration has one.
     external_engine: Option<RunEngine>,
+    /// Tokens in the cache of an engine, once there was one.
+    cache_tokens: OnceLock<usize>,
     /// Lock that lets one step or one evaluation play at a time. So counts of calls belong to one of them, models have
     /// the weights of one moment, and one cache or engine has the weights of one policy.
     pub(crate) turn: Mutex<()>,
@@ -304,6 +307,7 @@ impl RunParts {
             recorded: None,
             supervisor: plugins.preparer.clone(),
             external_engine,
+            cache_tokens: OnceLock::new(),
             turn: Mutex::new(()),
             _follower: follower,
             tasks,
@@ -448,9 +452,21 @@ impl RunParts {
             stop_ids.to_vec(),
             context,
             self.config.workers(),
-            self.config.engine,
+            PolicyGeneratorConfig {
+                cache_tokens: Some(self.cache_tokens(model)?),
+                ..self.config.engine
+            },
         );
         Ok(Arc::new(generator.map_err(RolloutError::from)?))
+    }
+
+    /// Tokens in the cache of an engine for `model`. Found once: the run's policies have one shape and one device.
+    fn cache_tokens(&self, model: &Model) -> Result<usize, RunFailure> {
+        if let Some(tokens) = self.cache_tokens.get() {
+            return Ok(*tokens);
+        }
+        let tokens = plan::cache_tokens(&self.config, model.config(), model.device())?;
+        Ok(*self.cache_tokens.get_or_init(|| tokens))
     }
 
     /// The engine that makes trajectories with the current weights of `model`.

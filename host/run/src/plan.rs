@@ -53,6 +53,8 @@ pub struct Plan {
     pub machine: PlannedMachine,
     /// The lengths that are assumed.
     pub lengths: Lengths,
+    /// Tokens in the cache of keys and values.
+    pub cache_tokens: usize,
     /// Memory of the device, and of the host.
     pub memory: RunMemory,
     /// Time of a step. None if the machine's speed is unknown.
@@ -100,12 +102,14 @@ impl Plan {
         };
         let machine = options.machine.clone();
         let lengths = Lengths::new(config, options.tokens_per_trajectory);
+        let config = &with_room(config, &shape, &machine, lengths)?;
         let memory = RunMemory::new(config, &shape, machine.processor, lengths)?;
         let times = (machine.speed).map(|speed| StepTimes::new(config, &shape, speed, lengths));
         let mut plan = Self {
             shape,
             machine,
             lengths,
+            cache_tokens: config.cache_tokens(),
             memory,
             times,
             suggestions: Vec::new(),
@@ -171,6 +175,41 @@ impl Plan {
         self.with_all = Some(peak);
         Ok(())
     }
+}
+
+/// The configuration with a cache of keys and values for which the machine has the memory, if `engine.cache_tokens` leaves
+/// the size open: its default, or a half, a quarter, .. of it. Unchanged if no size fits.
+fn with_room(
+    config: &RunConfig,
+    shape: &Qwen3Config,
+    machine: &PlannedMachine,
+    lengths: Lengths,
+) -> Result<RunConfig, PolicyError> {
+    let Some(limit) = machine
+        .memory
+        .filter(|_| config.engine.cache_tokens.is_none())
+    else {
+        return Ok(config.clone());
+    };
+    let smaller = changes::smaller_caches(config);
+    for variant in std::iter::once(config.clone()).chain(smaller) {
+        let memory = RunMemory::new(&variant, shape, machine.processor, lengths)?;
+        if memory.peak() as f64 <= limit as f64 * (1.0 - MARGIN) {
+            return Ok(variant);
+        }
+    }
+    Ok(config.clone())
+}
+
+/// Tokens in the cache of keys and values of a run on this device: see `engine.cache_tokens`.
+pub(crate) fn cache_tokens(
+    config: &RunConfig,
+    shape: &Qwen3Config,
+    device: &Device,
+) -> Result<usize, PolicyError> {
+    let machine = PlannedMachine::without_speed(device);
+    let lengths = Lengths::new(config, None);
+    Ok(with_room(config, shape, &machine, lengths)?.cache_tokens())
 }
 
 /// Reads a configuration to plan it. Its tasks may be missing, and so may its model, if the plan gets a shape.
@@ -241,6 +280,15 @@ pub(crate) fn check(
         tokens_per_trajectory: None,
     };
     let plan = Plan::new(config, &options)?;
+    if plan.cache_tokens < config.cache_tokens() {
+        reporter.warn(&format!(
+            "the cache of keys and values has room for {} tokens, and not for {} (`engine.slots` trajectories of \
+             `dialogue.context` tokens), which {} has no memory for; `engine.cache_tokens` sets another size",
+            plan.cache_tokens,
+            config.cache_tokens(),
+            plan.machine.name
+        ));
+    }
     let (peak, least) = (plan.memory.peak(), plan.memory.least());
     let device = plan.machine.name;
     if least as f64 > limit as f64 * (1.0 + MARGIN) {

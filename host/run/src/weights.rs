@@ -33,7 +33,8 @@ pub(crate) fn first(
         Some(folder) => folder.clone(),
         None => run.base(|folder| Ok::<(), RunFailure>(made(parts, device)?.save(folder)?))?,
     };
-    let model = Model::load(&base, device)?.with_lora(lora, config.seed, &base)?;
+    let frozen = Model::load_frozen(&base, device, config.precision)?;
+    let model = frozen.with_lora(lora, config.seed, &base)?;
     if let Some(adapter) = &lora.adapter {
         model.load_adapter(adapter)?;
     }
@@ -47,7 +48,13 @@ pub(crate) fn of_checkpoint(
     checkpoint: &Path,
     device: &Device,
 ) -> Result<Model, RunFailure> {
-    let model = checkpoint_model::open(&parts.config, run, checkpoint, device)?;
+    let model = checkpoint_model::open(
+        &parts.config,
+        run,
+        checkpoint,
+        device,
+        parts.config.precision,
+    )?;
     parts.fitted(model)
 }
 

@@ -150,6 +150,30 @@ fn a_run_that_is_killed_asks_the_same_weights_again_and_so_does_an_evaluation() 
 }
 
 #[test]
+fn a_run_that_trains_adapters_keeps_these_alone_and_asks_them_again_when_it_is_killed() {
+    let experiment = criticised()
+        .with("model.lora.rank", 2)
+        .with("rl.optimizer.learning_rate", 1e-2);
+    let whole = experiment.train("whole", &[]);
+    let frozen = |moment: &str| {
+        let folder = whole.path().join("frozen").join(moment);
+        assert!(!folder.join("model.safetensors").exists(), "{moment}");
+        fs::read(folder.join("adapter_model.safetensors")).expect("there are adapters")
+    };
+    assert!(frozen("rl-000002") != frozen("start"));
+    let killed = {
+        let mut running = experiment.start("killed", &[]);
+        running.until("rl  3/4").signal(Signal::KILL);
+        running.wait()
+    };
+    assert_eq!(killed.signal(), Some(9), "it was over before: {killed}");
+    let records_folder = experiment.path("killed").join("models");
+    fs::remove_dir_all(records_folder).expect("answers were recorded");
+    let resumed = experiment.train("killed", &["--resume"]);
+    assert_eq!(records(&whole), records(&resumed));
+}
+
+#[test]
 fn a_step_asks_the_weights_that_belong_to_the_policy_that_plays_it() {
     let experiment = criticised()
         .with("rl.staleness", 1)

@@ -53,32 +53,31 @@ fn a_plan_has_the_memory_of_every_phase_and_the_time_of_a_step() {
 #[test]
 fn a_plan_for_a_gpu_that_is_too_small_fails_and_says_what_to_change() {
     let host = Host::new();
-    let arguments = [
-        "plan",
-        "configs/hotpotqa-search.toml",
-        "--machine",
-        "4090",
-        "--shape",
-        "qwen3-0.6b",
-    ];
-    let plan = host.run(arguments);
-    assert_eq!(plan.code(), Some(1), "{plan}");
+    let plan = |machine: &str, more: &[&str]| {
+        let config = "configs/hotpotqa-search.toml";
+        let arguments = [
+            "plan",
+            config,
+            "--shape",
+            "qwen3-0.6b",
+            "--machine",
+            machine,
+        ];
+        host.run([&arguments[..], more].concat())
+    };
+    let large = plan("4090", &["--set", "engine.cache_tokens=262144"]);
+    assert_eq!(large.code(), Some(1), "{large}");
     for said in ["it does not fit", "engine.cache_tokens = 32768", "saves"] {
-        assert!(plan.stdout.contains(said), "no `{said}`: {plan}");
+        assert!(large.stdout.contains(said), "no `{said}`: {large}");
     }
-    let fits = host.run(
-        [
-            &arguments[..],
-            &[
-                "--set",
-                "precision=bf16",
-                "--set",
-                "engine.cache_tokens=65536",
-            ],
-        ]
-        .concat(),
-    );
-    assert!(fits.succeeded().stdout.contains("it fits"), "{fits}");
+    // A cache whose size the configuration leaves open follows the machine.
+    for (machine, tokens) in [("4090", 32_768), ("h200", 262_144)] {
+        let fits = plan(machine, &[]);
+        let cache = format!("of keys and values: {tokens} tokens");
+        for said in ["it fits", &cache] {
+            assert!(fits.stdout.contains(said), "no `{said}`: {fits}");
+        }
+    }
 }
 
 #[test]

@@ -105,6 +105,7 @@ fn report(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) -> Value {
         "workers": config.workers(),
         "tokens_per_trajectory": plan.lengths.tokens,
         "written_tokens_per_trajectory": plan.lengths.written,
+        "cache_tokens": plan.cache_tokens,
         "always": parts(&plan.memory.always),
         "phases": plan.memory.phases.iter().map(phase).collect::<Value>(),
         "peak_bytes": plan.memory.peak(),
@@ -136,6 +137,13 @@ fn print(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) {
         format!(
             "every trajectory has {} tokens, of which the policy writes {}; change it with --tokens-per-trajectory",
             plan.lengths.tokens, plan.lengths.written
+        ),
+    );
+    row(
+        "cache",
+        format!(
+            "of keys and values: {} tokens of all open trajectories; change it with engine.cache_tokens",
+            plan.cache_tokens
         ),
     );
     say!();

@@ -28,6 +28,8 @@ use crate::generate::{GenerateError, GenerateRequest, Generated, GeneratorTimes,
 
 /// An open sequence.
 struct Sequence {
+    /// The model that continues it; None for the generator's own.
+    model: Option<Arc<Model>>,
     /// All its tokens. The last ones are not yet in the cache.
     ids: Vec<u32>,
     /// Number of tokens whose keys and values are in the cache; 0 if it has no pages.
@@ -40,6 +42,21 @@ struct Sequence {
     turn: Option<Turn>,
     /// The prompt it began with, which it may share with other sequences.
     prompt: Arc<[u32]>,
+}
+
+/// A model of open sequences. No two of them have the same address.
+type ModelId = Option<usize>;
+
+impl Sequence {
+    fn model_id(&self) -> ModelId {
+        let model = self.model.as_ref();
+        model.map(|model| Arc::as_ptr(model) as usize)
+    }
+
+    /// The key of its prompt.
+    fn beginning(&self) -> (ModelId, Arc<[u32]>) {
+        (self.model_id(), self.prompt.clone())
+    }
 }
 
 struct Turn {
@@ -77,8 +94,8 @@ pub(super) struct DecodeLoop<'a> {
     config: PolicyGeneratorConfig,
     /// Ordered by age, so that the same sequences always make the same pass.
     sequences: BTreeMap<SequenceId, Sequence>,
-    /// The sequence whose pages have a prompt, or that is reading it.
-    prompts: HashMap<Arc<[u32]>, SequenceId>,
+    /// The sequence whose pages have a prompt, as its model reads it, or that is reading it.
+    prompts: HashMap<(ModelId, Arc<[u32]>), SequenceId>,
     /// Number of passes so far.
     passes: u64,
     times: GeneratorTimes,
@@ -140,7 +157,7 @@ impl<'a> DecodeLoop<'a> {
 
     fn handle(&mut self, command: Command) {
         match command {
-            Command::Generate(request, reply) => self.accept(request, reply),
+            Command::Generate(request, model, reply) => self.accept(request, model, reply),
             Command::Close(id) => self.close(id),
             Command::Times(reply) => {
                 let _ = reply.send(std::mem::take(&mut self.times));
@@ -148,7 +165,7 @@ impl<'a> DecodeLoop<'a> {
         }
     }
 
-    fn accept(&mut self, request: GenerateRequest, reply: Reply) {
+    fn accept(&mut self, request: GenerateRequest, model: Option<Arc<Model>>, reply: Reply) {
         let capacity = self.decoder.context();
         let open = self.sequences.get(&request.sequence);
         let (held, cached) = open.map_or((0, 0), |open| (open.ids.len(), open.cached));
@@ -162,6 +179,7 @@ impl<'a> DecodeLoop<'a> {
             .sequences
             .entry(request.sequence)
             .or_insert_with(|| Sequence {
+                model,
                 ids: Vec::new(),
                 cached: 0,
                 read: 0,
@@ -180,7 +198,7 @@ impl<'a> DecodeLoop<'a> {
 
     fn close(&mut self, id: SequenceId) {
         if let Some(sequence) = self.sequences.remove(&id) {
-            self.give_back(id, sequence.prompt);
+            self.give_back(id, &sequence.beginning());
         }
     }
 
@@ -190,36 +208,40 @@ impl<'a> DecodeLoop<'a> {
             return;
         };
         sequence.cached = 0;
-        let prompt = sequence.prompt.clone();
+        let beginning = sequence.beginning();
         if sequence.turn.is_some() {
             self.times.preempted += 1;
         } else {
             self.times.evicted += 1;
         }
-        self.give_back(id, prompt);
+        self.give_back(id, &beginning);
     }
 
-    /// Gives back the pages of a sequence that began with this prompt.
-    fn give_back(&mut self, id: SequenceId, prompt: Arc<[u32]>) {
+    /// Gives back the pages of a sequence with this beginning.
+    fn give_back(&mut self, id: SequenceId, beginning: &(ModelId, Arc<[u32]>)) {
         self.decoder.close(id.0);
-        if self.prompts.get(&prompt) != Some(&id) {
+        let Some(holder) = self
+            .prompts
+            .get_mut(beginning)
+            .filter(|holder| **holder == id)
+        else {
             return;
-        }
+        };
         // Another sequence that has read the same prompt takes over.
-        let heir = self
-            .sequences
-            .iter()
-            .find(|(_, other)| other.cached >= prompt.len() && other.prompt == prompt);
+        let heir = self.sequences.iter().find(|(_, other)| {
+            other.cached >= beginning.1.len() && other.beginning() == *beginning
+        });
         if let Some((heir, _)) = heir {
-            self.prompts.insert(prompt, *heir);
+            *holder = *heir;
         } else {
-            self.prompts.remove(&prompt);
+            self.prompts.remove(beginning);
         }
     }
 
     fn beginning(&self, id: SequenceId, sequence: &Sequence) -> Beginning {
         let prompt = &sequence.prompt;
-        let Some(holder) = self.prompts.get(prompt).filter(|holder| **holder != id) else {
+        let holder = self.prompts.get(&sequence.beginning());
+        let Some(holder) = holder.filter(|holder| **holder != id) else {
             return Beginning::Read;
         };
         let held = self.sequences.get(holder).map_or(0, |held| held.cached);
@@ -315,7 +337,7 @@ impl<'a> DecodeLoop<'a> {
                     sequence.cached = len;
                 }
             } else {
-                self.prompts.insert(sequence.prompt.clone(), id);
+                self.prompts.insert(sequence.beginning(), id);
             }
             return Ok(Begun::Now);
         }
@@ -362,11 +384,30 @@ impl<'a> DecodeLoop<'a> {
             .map(|(other, _)| *other)
     }
 
-    /// Makes one forward pass over sequences that have tokens to feed. Draws a token for each sequence that has then
-    /// read all of them.
+    /// Makes a forward pass over sequences that have tokens to feed: one for each of their models. Draws a token for each
+    /// sequence that has then read all of them.
     fn pass(&mut self) -> rlf_policy::Result<()> {
-        let chosen = self.choose()?;
+        let mut chosen = self.choose()?;
         self.passes += 1;
+        let model = |id: &SequenceId| self.sequences.get(id).and_then(Sequence::model_id);
+        // A stable sort: the oldest come first among those of a model.
+        chosen.sort_by_cached_key(|(id, _)| model(id));
+        let parts: Vec<Vec<(SequenceId, usize)>> = chosen
+            .chunk_by(|(one, _), (other, _)| model(one) == model(other))
+            .map(<[_]>::to_vec)
+            .collect();
+        for part in parts {
+            self.feed(&part)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a forward pass over some tokens of sequences that have the same model.
+    fn feed(&mut self, chosen: &[(SequenceId, usize)]) -> rlf_policy::Result<()> {
+        let Some(first) = chosen.first().and_then(|(id, _)| self.sequences.get(id)) else {
+            return Ok(());
+        };
+        let own = first.model.clone();
         let fed = chosen
             .iter()
             .filter_map(|(id, count)| Some((id, self.sequences.get(id)?, count)));
@@ -391,9 +432,10 @@ impl<'a> DecodeLoop<'a> {
                 (entry, draw)
             })
             .unzip();
-        let drawn = self.decoder.sample(self.model, &entries, &draws)?;
+        let model = own.as_deref().unwrap_or(self.model);
+        let drawn = self.decoder.sample(model, &entries, &draws)?;
         self.times.passes += 1;
-        for ((id, count), drawn) in chosen.into_iter().zip(drawn) {
+        for ((id, count), drawn) in chosen.iter().copied().zip(drawn) {
             self.times.fed += count as u64;
             // Only now: until a pass is done, its keys and values must not be shared.
             if let Some(sequence) = self.sequences.get_mut(&id) {

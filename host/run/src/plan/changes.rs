@@ -37,12 +37,7 @@ pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
         key: "engine.cache_tokens",
         effect: None,
         value: |config| config.cache_tokens().to_string(),
-        variants: halves(
-            config.cache_tokens(),
-            LEAST_TRAJECTORIES * config.dialogue.context as usize,
-        )
-        .map(|tokens| changed(config, |config| config.engine.cache_tokens = Some(tokens)))
-        .collect(),
+        variants: smaller_caches(config).collect(),
     });
     if processor == Processor::Cpu {
         all.push(Change {
@@ -72,6 +67,13 @@ pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
         change.variants.retain(|variant| variant.check().is_ok());
     }
     all
+}
+
+/// The configuration with a half, a quarter, .. of its cache of keys and values.
+pub(super) fn smaller_caches(config: &RunConfig) -> impl Iterator<Item = RunConfig> + '_ {
+    let least = LEAST_TRAJECTORIES * config.dialogue.context as usize;
+    halves(config.cache_tokens(), least)
+        .map(|tokens| changed(config, |config| config.engine.cache_tokens = Some(tokens)))
 }
 
 fn sft(config: &RunConfig) -> Vec<Change> {

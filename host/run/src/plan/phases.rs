@@ -1,11 +1,15 @@
 //! The memory of a run: what is always there, and what each phase adds.
 
-use rlf_policy::{PolicyMemory, Precision, Processor, Qwen3Config, Result, micro_batches};
+use std::collections::BTreeSet;
+
+use rlf_policy::{
+    LoraConfig, PolicyMemory, Precision, Processor, Qwen3Config, Result, micro_batches,
+};
 use rlf_train::config::{RlConfig, SftConfig};
 
 use super::lengths::Lengths;
 use crate::config::RunConfig;
-use crate::frozen_policy;
+use crate::frozen_engine::{cache_tokens, same_path};
 
 /// Memory of the program with the quickstart's plugins, tokenizer and tasks, without a policy. Measured: the peak of
 /// resident memory was 201 MiB in a run whose policy has one layer of 8 numbers, and takes 31 MiB by this plan.
@@ -94,8 +98,8 @@ impl RunMemory {
             processor,
             lengths,
         };
-        let (weights, caches) = models(config, shape);
         let on_cpu = processor == Processor::Cpu;
+        let (weights, caches) = models(config, shape, on_cpu && config.precision == Precision::F32);
         let on_device = |bytes| if on_cpu { bytes } else { 0 };
         let always = [
             if on_cpu {
@@ -103,7 +107,7 @@ impl RunMemory {
             } else {
                 certain("driver and kernels", CUDA_LIBRARIES)
             },
-            certain("weights, f32", planner.memory.weights()),
+            certain("weights", planner.memory.weights()),
             certain("copies of weights for products", planner.memory.operands()),
             certain("moments of the optimiser", planner.memory.moments()),
             certain("weights of models that plugins ask", on_device(weights)),
@@ -198,8 +202,13 @@ impl Planner<'_> {
         };
         let copy = self.memory.copy();
         let has_reference = rl.kl_coefficient != 0.0;
+        let reference = if has_reference {
+            self.memory.frozen_copy()
+        } else {
+            0
+        };
         let beside = [
-            certain("reference policy", if has_reference { copy } else { 0 }),
+            certain("reference policy", reference),
             certain("copies of older weights", rl.staleness * copy),
         ];
         if rl.staleness == 0 {
@@ -312,23 +321,39 @@ impl Planner<'_> {
 }
 
 /// Weights and caches of the policies that are models of plugins or users: checkpoints, or the run's own weights, whose shape is
-/// `own`. A checkpoint that cannot be read is left out: the run will name it.
-fn models(config: &RunConfig, own: &Qwen3Config) -> (u64, u64) {
+/// `own`. A checkpoint that cannot be read is left out: the run will name it. `shared` is true if the
+/// frozen weights of the policy in training can be those of models, too.
+fn models(config: &RunConfig, own: &Qwen3Config, shared: bool) -> (u64, u64) {
     let (mut weights, mut caches) = (0, 0);
+    let mut seen = BTreeSet::new();
     for model in config.asked_models().values() {
         let Some(policy) = &model.policy else {
             continue;
         };
-        let shape = match &policy.checkpoint {
-            Some(folder) => Qwen3Config::load(folder).ok(),
-            None => Some(own.clone()),
+        let (shape, lora) = match &policy.checkpoint {
+            Some(folder) => {
+                let adapter = policy.adapter.as_deref();
+                let lora = adapter.and_then(|adapter| LoraConfig::of_adapter(adapter).ok());
+                (Qwen3Config::load(folder).ok(), lora)
+            }
+            None => (Some(own.clone()), config.model.lora.clone()),
         };
-        if let Some(shape) = shape {
-            let memory = PolicyMemory::new(&shape, None, Processor::Cpu, Precision::F32);
-            weights += memory.weights();
-            let tokens = frozen_policy::sizes(policy).cache_tokens(policy.context as usize);
-            caches += memory.cache(tokens);
+        let Some(shape) = shape else {
+            continue;
+        };
+        let memory = |lora: Option<&LoraConfig>| {
+            PolicyMemory::new(&shape, lora, Processor::Cpu, Precision::F32)
+        };
+        // Policies with the same weights share them. Those of a run share its frozen weights, if it has some.
+        let shares = match &policy.checkpoint {
+            Some(folder) => !seen.insert(Some(same_path(folder))),
+            None => lora.is_some() && (shared || !seen.insert(None)),
+        };
+        if !shares {
+            weights += memory(None).weights();
         }
+        weights += lora.map_or(0, |lora| memory(Some(&lora)).copy());
+        caches += memory(None).cache(cache_tokens(policy));
     }
     (weights, caches)
 }

@@ -186,7 +186,9 @@ fn a_reference_policy_is_counted_only_with_a_kl_term() {
         let reference = parts.filter(|part| part.name == "reference policy");
         reference.map(|part| part.bytes).collect::<Vec<u64>>()
     };
-    let copy = 4 * (596_049_920 + 40_960 * 128) + 2 * (596_049_920 - 28 * 2_304 - 1_024);
+    // Matrices in bf16 alone; norms and rotary positions in f32.
+    let norms = 28 * 2_304 + 1_024;
+    let copy = 4 * (norms + 40_960 * 128) + 2 * (596_049_920 - norms);
     assert_eq!(parts("rl.kl_coefficient=0.001"), [copy, copy]);
     assert_eq!(parts("rl.kl_coefficient=0.0"), [0; 0]);
 }

@@ -1,8 +1,9 @@
+use std::path::Path;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use candle_core::Device;
-use rlf_policy::{DrawKey, Purpose, Qwen3Config, Sampler, SamplingParams};
+use candle_core::{Device, Tensor};
+use rlf_policy::{DrawKey, Key, LoraConfig, Purpose, Qwen3Config, Sampler, SamplingParams};
 use tokio::sync::oneshot;
 
 use super::*;
@@ -57,7 +58,9 @@ fn turns(prompts: &[Vec<u32>], cache_tokens: usize) -> (Vec<Generated>, Generato
     for (number, prompt) in prompts.iter().enumerate() {
         let request = request(number as u64, prompt, NEW);
         let (reply, generated) = oneshot::channel();
-        commands.send(Command::Generate(request, reply)).unwrap();
+        commands
+            .send(Command::Generate(request, None, reply))
+            .unwrap();
         replies.push(generated);
     }
     let decoding = thread::spawn(move || {
@@ -93,7 +96,7 @@ fn small_cache(model: &Model, slots: usize) -> DecodeLoop<'_> {
 fn ask(decoding: &mut DecodeLoop<'_>, sequence: u64, append: &[u32], max_new_tokens: usize) {
     let (reply, _) = oneshot::channel();
     let request = request(sequence, append, max_new_tokens);
-    decoding.handle(Command::Generate(request, reply));
+    decoding.handle(Command::Generate(request, None, reply));
 }
 
 /// The sequences that the next pass feeds, and the number of tokens of each.
@@ -178,4 +181,74 @@ fn a_sequence_that_waits_for_pages_leaves_its_slot_to_younger_ones_that_have_som
     // It begins when it is the oldest one that generates, and then takes what it needs.
     decoding.handle(Command::Close(SequenceId(0)));
     assert_eq!(chosen(&mut decoding), [(1, PROMPT + 3), (2, 1)]);
+}
+
+/// This model with adapters whose numbers are drawn from `seed`.
+fn adapted(model: &Model, seed: u64) -> Arc<Model> {
+    let config = LoraConfig {
+        rank: 2,
+        ..LoraConfig::default()
+    };
+    let adapted = model.share().with_lora(&config, seed, Path::new("base"));
+    let adapted = adapted.unwrap();
+    for (index, (_, variable)) in adapted.parameters().enumerate() {
+        // New adapters change nothing, because half of their numbers are zero.
+        let key = Key::new(seed, Purpose::Test).at(index as u64);
+        let numbers = (0..variable.elem_count() as u64).map(|i| key.normal(i) as f32);
+        let numbers = Tensor::from_iter(numbers, &Device::Cpu).unwrap();
+        variable
+            .set(&numbers.reshape(variable.shape()).unwrap())
+            .unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    adapted.save_adapter(folder.path()).unwrap();
+    Arc::new(
+        model
+            .share()
+            .with_adapter(folder.path(), Path::new("base"))
+            .unwrap(),
+    )
+}
+
+#[test]
+fn models_with_other_adapters_share_passes_pages_and_threads_and_each_draws_its_own_tokens() {
+    let model = model();
+    let models = [None, Some(adapted(&model, 1)), Some(adapted(&model, 2))];
+    // The same prompt for all of them: what one model has read, another one must not use.
+    let play = |models: &[Option<Arc<Model>>]| -> Vec<Generated> {
+        let mut decoding = small_cache(&model, 8);
+        let mut replies = Vec::new();
+        for round in 0..2 {
+            for (number, own) in models.iter().enumerate() {
+                let id = (10 * round + number) as u64;
+                let (reply, generated) = oneshot::channel();
+                let mut request = request(id, &[3; 20], 9);
+                request.key.sample = round as u64;
+                decoding.handle(Command::Generate(request, own.clone(), reply));
+                replies.push(generated);
+            }
+        }
+        while decoding.sequences.values().any(|one| one.turn.is_some()) {
+            decoding.pass().unwrap();
+        }
+        let ids: Vec<SequenceId> = decoding.sequences.keys().copied().collect();
+        for id in ids {
+            decoding.close(id);
+        }
+        assert!(decoding.prompts.is_empty());
+        let replies = replies.into_iter();
+        replies
+            .map(|mut reply| reply.try_recv().unwrap().unwrap())
+            .collect()
+    };
+    let together = play(&models);
+    for (number, own) in models.iter().enumerate() {
+        let alone = play(std::slice::from_ref(own));
+        assert_eq!(
+            [&alone[0], &alone[1]],
+            [&together[number], &together[number + 3]]
+        );
+    }
+    assert_ne!(together[0].log_probs, together[1].log_probs);
+    assert_ne!(together[1].log_probs, together[2].log_probs);
 }
