@@ -252,6 +252,7 @@ fn numbers(line: &MetricsLine) -> String {
             (names::ENTROPY, "entropy", 3),
             (names::GRAD_NORM, "grad norm", 3),
             (names::EXCLUDED, "excluded", 2),
+            (names::REPLAYED_GROUPS, "replayed", 0),
             (names::DECODE_TOKENS_PER_S, "decode tokens/s", 0),
             (names::TRAIN_TOKENS_PER_S, "train tokens/s", 0),
         ],

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::score::Graded;
 use crate::task::Task;
 use crate::trajectory::Trajectory;
 
 /// The samples of one task in one step.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Group {
     /// The task that all of them tried.
     pub task: Arc<Task>,

@@ -97,7 +97,7 @@ pub struct RenderInput<'a> {
 }
 
 /// A chat template, compiled.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ChatTemplate {
     environment: Environment<'static>,
     source: String,

@@ -177,7 +177,7 @@ impl ModelConfig {
                 (
                     "policy.adapter",
                     policy.adapter.is_some() && policy.checkpoint.is_none(),
-                    "it belongs beside the weights of `checkpoint`; write that, too, or leave it out",
+                    "it belongs beside a `checkpoint`; write that instead of `of_run`, or leave the adapter out",
                 ),
                 (
                     "policy.refresh_every",
@@ -302,6 +302,8 @@ mod tests {
         );
         let both = error("policy = { checkpoint = \"a\", of_run = \"rl\" }");
         assert!(both.starts_with("policy.of_run: keep one"), "{both}");
+        let adapted = error("policy = { of_run = \"rl\", adapter = \"b\" }");
+        assert!(adapted.starts_with("policy.adapter: "), "{adapted}");
         let refreshed = error("policy = { of_run = \"start\", refresh_every = 2 }");
         assert!(refreshed.starts_with("policy.refresh_every"), "{refreshed}");
         let price = error(&format!(

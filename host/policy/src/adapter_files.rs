@@ -255,12 +255,21 @@ fn read_config(file: &Path) -> Result<LoraConfig> {
             ))
         })?;
     targets.sort_unstable();
-    Ok(LoraConfig {
+    let config = LoraConfig {
         rank: found.r,
         alpha: found.lora_alpha,
         targets,
         adapter: None,
-    })
+    };
+    if config.validate().is_err() {
+        let (rank, alpha) = (config.rank, config.alpha);
+        let targets = names(&config.targets);
+        return Err(refused(format!(
+            "r = {rank}, lora_alpha = {alpha}, target_modules = [{targets}]: r is from 1 to 4096, lora_alpha is above 0, and \
+             target_modules names layers, each once"
+        )));
+    }
+    Ok(config)
 }
 
 /// Refuses an adapter that is not of the kind that `expected` describes.

@@ -83,8 +83,8 @@ impl Model {
         if holds_adapters(folder) {
             return Err(PolicyError::checkpoint(
                 folder,
-                "holds LoRA adapters and no whole model; `rlf-host export` writes one, and `model.lora.adapter` trains \
-                 the adapters further",
+                "holds LoRA adapters and no whole model; `rlf-host export` writes one, `model.lora.adapter` trains the \
+                 adapters further, and `models.NAME.policy.adapter` asks them",
             ));
         }
         let config = Qwen3Config::load(folder)?;

@@ -11,11 +11,11 @@
 mod decode_loop;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
-use rlf_policy::{Decoder, Model, PAGE_TOKENS};
+use rlf_policy::{Decoder, Model, PAGE_TOKENS, PolicyError};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
@@ -137,17 +137,17 @@ impl PolicyGenerator {
                     return;
                 };
                 let tokens = config.cache_tokens(context);
-                let ended = match Decoder::new(&model, tokens, context, workers) {
-                    Ok(decoder) => {
-                        DecodeLoop::new(&model, decoder, stop_ids, config).run(first, &inbox)
-                    }
-                    Err(error) => Err(error),
+                let failed = |error: PolicyError| {
+                    let mut failure = report.lock().unwrap_or_else(PoisonError::into_inner);
+                    *failure = Some(error.to_string());
                 };
-                if let Err(error) = ended {
-                    *report
-                        .lock()
-                        .unwrap_or_else(std::sync::PoisonError::into_inner) =
-                        Some(error.to_string());
+                match Decoder::new(&model, tokens, context, workers) {
+                    Ok(decoder) => {
+                        let mut decoding = DecodeLoop::new(&model, decoder, stop_ids, config);
+                        // Known before the turns under way end with the loop.
+                        decoding.run(first, &inbox).unwrap_or_else(failed);
+                    }
+                    Err(error) => failed(error),
                 }
             })
             .map_err(|error| GenerateError::Stopped(error.to_string()))?;
@@ -179,10 +179,7 @@ impl PolicyGenerator {
     }
 
     fn stopped(&self) -> GenerateError {
-        let failure = self
-            .failure
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         GenerateError::Stopped(failure.clone().unwrap_or_else(|| "it was shut down".into()))
     }
 }

@@ -23,8 +23,7 @@ use rlf_rollout::policy_generator::PolicyGeneratorConfig;
 use rlf_rollout::shown_tools::ShownTools;
 use rlf_sandbox::SandboxConfig;
 use rlf_tools::tool_manager::ToolManagerConfig;
-use rlf_train::config::CheckpointConfig;
-use rlf_train::config::{RlConfig, SftConfig};
+use rlf_train::config::{CheckpointConfig, IMPORTANCE_CAP, RlConfig, SftConfig};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
@@ -34,9 +33,6 @@ use settings::{parse_with, with_place};
 
 /// Prefix of a data binding that refers to the run's folder.
 pub const IN_RUN: &str = "run:";
-
-/// Default of `rl.importance_cap` with an external engine or older weights that sample, as in verl.
-const IMPORTANCE_CAP: f64 = 2.0;
 
 /// Name of the built-in chat template.
 pub(crate) const SMALL_TEMPLATE: &str = "small";
@@ -426,7 +422,7 @@ impl RunConfig {
     }
 
     /// Tokens in the engine's cache of keys and values.
-    pub(crate) fn cache_tokens(&self) -> usize {
+    pub fn cache_tokens(&self) -> usize {
         self.engine.cache_tokens(self.dialogue.context as usize)
     }
 

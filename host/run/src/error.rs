@@ -201,6 +201,14 @@ impl ConfigurationError {
         }
     }
 
+    /// The error of a context that is longer than the positions of the model.
+    pub(crate) fn long_context(context: u32, most: usize) -> Self {
+        let problem = format!(
+            "dialogue.context = {context} is more than the model's max_position_embeddings = {most}; lower it"
+        );
+        Self::value("dialogue.context", problem)
+    }
+
     /// The key that is wrong, or its table, if the error is of a single one.
     pub fn key(&self) -> Option<&str> {
         match self {

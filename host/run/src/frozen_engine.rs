@@ -17,40 +17,41 @@ use rlf_rollout::generate::{
     GenerateError, GenerateRequest, Generated, Generator as _, SequenceId,
 };
 use rlf_rollout::policy_generator::{PolicyGenerator, PolicyGeneratorConfig};
+use rlf_train::run::verify_weights;
 
 use crate::error::{ConfigurationError, RunFailure};
+
+/// The name of a model, and its policy.
+pub(crate) type NamedPolicy<'a> = (&'a str, &'a FrozenPolicyConfig);
 
 /// Weights on the CPU with their tokenizer and template, and a decoder that all policies with these weights share.
 pub(crate) struct FrozenEngine {
     /// Adapters are put beside these weights. It may have some itself.
     model: Model,
-    folder: PathBuf,
     tokenizer: Arc<Tokenizer>,
+    template: ChatTemplate,
+    stop_ids: Vec<u32>,
     generator: PolicyGenerator,
     next: AtomicU64,
 }
 
 impl FrozenEngine {
-    /// Starts the engine of some policies, of which `name` is the first, with the tokenizer and the template in `folder`. It
-    /// decodes with so many threads.
+    /// Starts the engine that `policies` share, by their names. One of them is asked for first: errors name it. `folder` has
+    /// the tokenizer and the template. `workers` is the number of decoding threads.
     pub(crate) fn start(
-        name: &str,
         mut model: Model,
         folder: &Path,
-        policies: &[&FrozenPolicyConfig],
+        asked: NamedPolicy<'_>,
+        policies: &[NamedPolicy<'_>],
         workers: usize,
     ) -> Result<Self, RunFailure> {
-        let [first, ..] = policies else {
-            return Err(ConfigurationError::value("models", "there is no policy").into());
-        };
+        let (name, policy) = asked;
         let tokenizer = Tokenizer::load(&folder.join("tokenizer.json"));
-        let tokenizer = Arc::new(tokenizer.map_err(|error| unreadable(name, first, &error))?);
+        let tokenizer = Arc::new(tokenizer.map_err(|error| unreadable(name, policy, &error))?);
         model.limit_vocabulary(tokenizer.vocab_size())?;
         let most = model.config().max_position_embeddings;
-        if let Some(long) = policies
-            .iter()
-            .find(|policy| policy.context as usize > most)
-        {
+        let long = policies.iter().find(|(_, one)| one.context as usize > most);
+        if let Some((name, long)) = long {
             let problem = format!(
                 "models.{name}.policy.context = {} is more than the {most} positions of {}; lower it",
                 long.context,
@@ -58,20 +59,23 @@ impl FrozenEngine {
             );
             return Err(ConfigurationError::value(format!("models.{name}"), problem).into());
         }
-        let stop_ids = dialogue(&tokenizer, folder, first)?.stop_ids().to_vec();
-        let contexts = policies.iter().map(|policy| policy.context as usize);
+        let stop_ids = GenerationConfig::load(folder)?.map(|config| config.stop_ids());
+        let (template, stop_ids) = (ChatTemplate::load(folder)?, stop_ids.unwrap_or_default());
+        let dialogue = dialogue(&tokenizer, &template, &stop_ids, policy)?;
+        let contexts = policies.iter().map(|(_, one)| one.context as usize);
         let generator = PolicyGenerator::start(
             model.share(),
-            stop_ids,
+            dialogue.stop_ids().to_vec(),
             contexts.max().unwrap_or_default(),
             workers,
-            sizes(policies),
+            sizes(policies.iter().map(|(_, one)| *one)),
         )
         .map_err(RunFailure::table("models"))?;
         Ok(Self {
             model,
-            folder: folder.to_owned(),
             tokenizer,
+            template,
+            stop_ids,
             generator,
             next: AtomicU64::new(0),
         })
@@ -84,7 +88,7 @@ impl FrozenEngine {
 
     /// The conversations of a policy.
     pub(crate) fn dialogue(&self, policy: &FrozenPolicyConfig) -> Result<Dialogue, RunFailure> {
-        dialogue(&self.tokenizer, &self.folder, policy)
+        dialogue(&self.tokenizer, &self.template, &self.stop_ids, policy)
     }
 
     /// The number of a new question.
@@ -128,10 +132,10 @@ impl Drop for OpenSequence<'_> {
     }
 }
 
-/// Conversations with the tokenizer and the template in `folder`.
 fn dialogue(
     tokenizer: &Arc<Tokenizer>,
-    folder: &Path,
+    template: &ChatTemplate,
+    stop_ids: &[u32],
     policy: &FrozenPolicyConfig,
 ) -> Result<Dialogue, RunFailure> {
     let config = DialogueConfig {
@@ -139,10 +143,7 @@ fn dialogue(
         max_tokens_per_turn: policy.max_tokens,
         ..DialogueConfig::default()
     };
-    let stop_ids = GenerationConfig::load(folder)?.map(|config| config.stop_ids());
-    let stop_ids = stop_ids.unwrap_or_default();
-    let template = ChatTemplate::load(folder)?;
-    Dialogue::new(Arc::clone(tokenizer), template, config, &stop_ids)
+    Dialogue::new(Arc::clone(tokenizer), template.clone(), config, stop_ids)
         .map_err(RunFailure::table("models"))
 }
 
@@ -151,18 +152,20 @@ pub(crate) fn cache_tokens(policy: &FrozenPolicyConfig) -> usize {
     policy.slots * (policy.context as usize).next_multiple_of(PAGE_TOKENS)
 }
 
-/// Sizes of the engine of some policies: each brings its slots, and the cache for them.
-pub(crate) fn sizes(policies: &[&FrozenPolicyConfig]) -> PolicyGeneratorConfig {
+/// Sizes of the engine that these policies share: each brings its slots, and the cache for them.
+pub(crate) fn sizes<'a>(
+    policies: impl Iterator<Item = &'a FrozenPolicyConfig> + Clone,
+) -> PolicyGeneratorConfig {
     PolicyGeneratorConfig {
-        slots: policies.iter().map(|policy| policy.slots).sum(),
-        cache_tokens: Some(policies.iter().map(|policy| cache_tokens(policy)).sum()),
+        slots: policies.clone().map(|policy| policy.slots).sum(),
+        cache_tokens: Some(policies.map(cache_tokens).sum()),
         ..PolicyGeneratorConfig::default()
     }
 }
 
 /// The engines of the checkpoints that a configuration names. Each starts with its first policy.
 pub(crate) struct CheckpointEngines {
-    policies: BTreeMap<PathBuf, Vec<FrozenPolicyConfig>>,
+    policies: BTreeMap<PathBuf, Vec<(String, FrozenPolicyConfig)>>,
     started: Mutex<BTreeMap<PathBuf, Arc<FrozenEngine>>>,
     workers: usize,
 }
@@ -170,11 +173,13 @@ pub(crate) struct CheckpointEngines {
 impl CheckpointEngines {
     /// Those of these models. They decode with so many threads.
     pub(crate) fn new(models: &BTreeMap<String, ModelConfig>, workers: usize) -> Self {
-        let mut policies: BTreeMap<PathBuf, Vec<FrozenPolicyConfig>> = BTreeMap::new();
-        for policy in models.values().filter_map(|model| model.policy.as_ref()) {
-            if let Some(folder) = &policy.checkpoint {
+        let mut policies: BTreeMap<PathBuf, Vec<_>> = BTreeMap::new();
+        for (name, model) in models {
+            if let Some(policy) = &model.policy
+                && let Some(folder) = &policy.checkpoint
+            {
                 let of_folder = policies.entry(same_path(folder)).or_default();
-                of_folder.push(policy.clone());
+                of_folder.push((name.clone(), policy.clone()));
             }
         }
         Self {
@@ -195,6 +200,7 @@ impl CheckpointEngines {
         let adapted = match &policy.adapter {
             None => None,
             Some(adapter) => {
+                verify_weights(adapter)?;
                 let model = engine.model().share().with_adapter(adapter, folder);
                 let key = format!("models.{name}.policy.adapter");
                 let wrong = |error| ConfigurationError::value(&*key, format!("{key}: {error}"));
@@ -215,11 +221,14 @@ impl CheckpointEngines {
         if let Some(engine) = started.get(&path) {
             return Ok(Arc::clone(engine));
         }
+        verify_weights(folder)?;
         let model = Model::load(folder, &Device::Cpu);
         let model = model.map_err(|error| unreadable(name, policy, &error))?;
         let policies = self.policies.get(&path).into_iter().flatten();
-        let policies: Vec<&FrozenPolicyConfig> = policies.collect();
-        let engine = FrozenEngine::start(name, model, folder, &policies, self.workers)?;
+        let policies: Vec<NamedPolicy<'_>> = policies
+            .map(|(name, policy)| (name.as_str(), policy))
+            .collect();
+        let engine = FrozenEngine::start(model, folder, (name, policy), &policies, self.workers)?;
         let engine = Arc::new(engine);
         started.insert(path, Arc::clone(&engine));
         Ok(engine)

@@ -17,6 +17,7 @@ use rlf_policy::{DrawKey, Model, Purpose, Sampler, SamplingParams};
 use rlf_rollout::generate::GenerateRequest;
 use rlf_sandbox::BoxFuture;
 use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
 
 use crate::error::RunFailure;
 use crate::frozen_engine::FrozenEngine;
@@ -28,6 +29,8 @@ pub(crate) struct FrozenPolicy {
     adapted: Option<Arc<Model>>,
     dialogue: Arc<Dialogue>,
     temperature: f64,
+    /// The questions that it may answer at once. The engine has the slots of all its policies.
+    slots: Semaphore,
 }
 
 impl FrozenPolicy {
@@ -42,6 +45,7 @@ impl FrozenPolicy {
             engine,
             adapted,
             temperature: config.temperature,
+            slots: Semaphore::new(config.slots),
         })
     }
 
@@ -106,6 +110,7 @@ impl FrozenPolicy {
                 position: 0,
             },
         };
+        let _slot = self.slots.acquire().await;
         let generated = self.engine.answer(request, self.adapted.clone());
         let mut ids = generated
             .await

@@ -161,11 +161,7 @@ mod tests {
         }
         assert_ne!(answers[0], answers[1]);
         assert!(Arc::ptr_eq(&used[0], &used[1]), "one engine for both");
-        let policies: Vec<&FrozenPolicyConfig> = models
-            .values()
-            .filter_map(|model| model.policy.as_ref())
-            .collect();
-        let sizes = sizes(&policies);
+        let sizes = sizes(models.values().filter_map(|model| model.policy.as_ref()));
         assert_eq!(
             (sizes.slots, sizes.cache_tokens),
             (5, Some(2 * 128 + 3 * 64))

@@ -203,7 +203,8 @@ impl OwnWeights {
         if !holds_adapters(folder) {
             let model = Model::load(folder, &Device::Cpu);
             let model = model.map_err(|error| unreadable(name, config, &error))?;
-            let engine = FrozenEngine::start(name, model, folder, &[config], self.workers)?;
+            let asked = (name, config);
+            let engine = FrozenEngine::start(model, folder, asked, &[asked], self.workers)?;
             return FrozenPolicy::new(Arc::new(engine), None, config);
         }
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -216,8 +217,12 @@ impl OwnWeights {
                 let config = RunConfig::load(&config_path(run), &[])?;
                 checkpoint_model::open(&config, run, folder, &Device::Cpu, Precision::F32)?
             };
-            let policies: Vec<_> = self.models.values().map(|model| &model.config).collect();
-            let engine = FrozenEngine::start(name, model, folder, &policies, self.workers)?;
+            let policies = self.models.iter();
+            let policies: Vec<_> = policies
+                .map(|(name, own)| (name.as_str(), &own.config))
+                .collect();
+            let asked = (name, config);
+            let engine = FrozenEngine::start(model, folder, asked, &policies, self.workers)?;
             Arc::clone(shared.insert(Arc::new(engine)))
         };
         let adapted = Arc::new(engine.model().reload(folder)?);

@@ -85,7 +85,7 @@ pub struct RunParts {
     supervisor: Option<PathBuf>,
     /// Samples the policy's turns, if the configuration has one.
     external_engine: Option<RunEngine>,
-    /// Tokens in the cache of an engine, once there was one.
+    /// Tokens in the cache of an engine, once they are set or there was one.
     cache_tokens: OnceLock<usize>,
     /// Lock that lets one step or one evaluation play at a time. So counts of calls belong to one of them, models have
     /// the weights of one moment, and one cache or engine has the weights of one policy.
@@ -352,14 +352,11 @@ impl RunParts {
         model.use_precision(self.config.precision)?;
         model.limit_vocabulary(self.tokenizer.vocab_size())?;
         let (context, most) = (
-            self.config.dialogue.context as usize,
+            self.config.dialogue.context,
             model.config().max_position_embeddings,
         );
-        if context > most {
-            let problem = format!(
-                "dialogue.context = {context} is more than the model's max_position_embeddings = {most}; lower it"
-            );
-            return Err(ConfigurationError::value("dialogue.context", problem).into());
+        if context as usize > most {
+            return Err(ConfigurationError::long_context(context, most).into());
         }
         Ok(model)
     }
@@ -460,12 +457,18 @@ impl RunParts {
         Ok(Arc::new(generator.map_err(RolloutError::from)?))
     }
 
-    /// Tokens in the cache of an engine for `model`. Found once: the run's policies have one shape and one device.
+    /// Sets the tokens in the cache of engines. Without, there is room for as many as if nothing were trained.
+    pub(crate) fn set_cache_tokens(&self, tokens: usize) {
+        self.cache_tokens.get_or_init(|| tokens);
+    }
+
+    /// Tokens in the cache of an engine for `model`. All policies of a run have one shape and one device.
     fn cache_tokens(&self, model: &Model) -> Result<usize, RunFailure> {
         if let Some(tokens) = self.cache_tokens.get() {
             return Ok(*tokens);
         }
-        let tokens = plan::cache_tokens(&self.config, model.config(), model.device())?;
+        let tokens =
+            plan::cache_tokens_without_training(&self.config, model.config(), model.device())?;
         Ok(*self.cache_tokens.get_or_init(|| tokens))
     }
 

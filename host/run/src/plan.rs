@@ -100,9 +100,14 @@ impl Plan {
             Some(shape) => shape.clone(),
             None => shape(config)?,
         };
+        let (context, most) = (config.dialogue.context, shape.max_position_embeddings);
+        if context as usize > most {
+            return Err(ConfigurationError::long_context(context, most).into());
+        }
         let machine = options.machine.clone();
         let lengths = Lengths::new(config, options.tokens_per_trajectory);
-        let config = &with_room(config, &shape, &machine, lengths)?;
+        let asked = config;
+        let config = &with_room(asked, &shape, &machine, lengths)?;
         let memory = RunMemory::new(config, &shape, machine.processor, lengths)?;
         let times = (machine.speed).map(|speed| StepTimes::new(config, &shape, speed, lengths));
         let mut plan = Self {
@@ -116,7 +121,16 @@ impl Plan {
             with_all: None,
         };
         if plan.fits() == Some(false) {
-            plan.suggest(config)?;
+            let mut changed = plan.suggest(config)?;
+            // With these changes, there may be room for a larger cache.
+            changed.engine.cache_tokens = match asked.engine.cache_tokens {
+                Some(_) => changed.engine.cache_tokens,
+                None => None,
+            };
+            let (shape, machine) = (&plan.shape, &plan.machine);
+            let changed = with_room(&changed, shape, machine, lengths)?;
+            let memory = RunMemory::new(&changed, shape, machine.processor, lengths)?;
+            plan.with_all = Some(memory.peak());
         }
         Ok(plan)
     }
@@ -127,8 +141,8 @@ impl Plan {
     }
 
     /// Finds changes by planning again with each: the one that saves most, then the one that saves most after it, until the
-    /// run fits or nothing saves more.
-    fn suggest(&mut self, config: &RunConfig) -> Result<(), PolicyError> {
+    /// run fits or nothing saves more. Returns the configuration with all changes.
+    fn suggest(&mut self, config: &RunConfig) -> Result<RunConfig, PolicyError> {
         let limit = self.machine.memory.unwrap_or(u64::MAX);
         let machine = &self.machine;
         let mut peak = self.memory.peak();
@@ -172,13 +186,12 @@ impl Plan {
                 self.suggestions.push(suggestion);
             }
         }
-        self.with_all = Some(peak);
-        Ok(())
+        Ok(now)
     }
 }
 
 /// The configuration with a cache of keys and values for which the machine has the memory, if `engine.cache_tokens` leaves
-/// the size open: its default, or a half, a quarter, .. of it. Unchanged if no size fits.
+/// the size open: its default, or a half, a quarter, .. of it. The smallest if none fits.
 fn with_room(
     config: &RunConfig,
     shape: &Qwen3Config,
@@ -191,25 +204,31 @@ fn with_room(
     else {
         return Ok(config.clone());
     };
-    let smaller = changes::smaller_caches(config);
-    for variant in std::iter::once(config.clone()).chain(smaller) {
-        let memory = RunMemory::new(&variant, shape, machine.processor, lengths)?;
+    let mut smaller = changes::smaller_caches(config);
+    let mut with_room = config.clone();
+    loop {
+        let memory = RunMemory::new(&with_room, shape, machine.processor, lengths)?;
         if memory.peak() as f64 <= limit as f64 * (1.0 - MARGIN) {
-            return Ok(variant);
+            return Ok(with_room);
+        }
+        match smaller.next() {
+            Some(variant) => with_room = variant,
+            None => return Ok(with_room),
         }
     }
-    Ok(config.clone())
 }
 
-/// Tokens in the cache of keys and values of a run on this device: see `engine.cache_tokens`.
-pub(crate) fn cache_tokens(
+/// Tokens in the cache of keys and values on this device if nothing is trained: see `engine.cache_tokens`.
+pub(crate) fn cache_tokens_without_training(
     config: &RunConfig,
     shape: &Qwen3Config,
     device: &Device,
 ) -> Result<usize, PolicyError> {
     let machine = PlannedMachine::without_speed(device);
     let lengths = Lengths::new(config, None);
-    Ok(with_room(config, shape, &machine, lengths)?.cache_tokens())
+    let mut played = config.clone();
+    (played.sft, played.rl) = (None, None);
+    Ok(with_room(&played, shape, &machine, lengths)?.cache_tokens())
 }
 
 /// Reads a configuration to plan it. Its tasks may be missing, and so may its model, if the plan gets a shape.
@@ -254,13 +273,14 @@ fn shape(config: &RunConfig) -> Result<Qwen3Config, RunFailure> {
     })?)
 }
 
-/// Refuses a run whose policy cannot fit on the device by a clear margin, and warns if it may not fit.
+/// Refuses a run whose policy cannot fit on the device by a clear margin, and warns if it may not fit. Returns the tokens in
+/// its cache of keys and values.
 pub(crate) fn check(
     config: &RunConfig,
     vocabulary: usize,
     device: &Device,
     reporter: &dyn RunReporter,
-) -> Result<(), RunFailure> {
+) -> Result<usize, RunFailure> {
     // A shape that cannot be read is an error of loading, which says more.
     let shape = match &config.model.checkpoint {
         Some(checkpoint) => Qwen3Config::load(checkpoint).ok(),
@@ -268,11 +288,11 @@ pub(crate) fn check(
     };
     let machine = PlannedMachine::without_speed(device);
     let (Some(shape), Some(limit)) = (shape, machine.memory) else {
-        return Ok(());
+        return Ok(config.cache_tokens());
     };
     // Loading refuses it.
     if config.dialogue.context as usize > shape.max_position_embeddings {
-        return Ok(());
+        return Ok(config.cache_tokens());
     }
     let options = PlanOptions {
         machine,
@@ -280,15 +300,6 @@ pub(crate) fn check(
         tokens_per_trajectory: None,
     };
     let plan = Plan::new(config, &options)?;
-    if plan.cache_tokens < config.cache_tokens() {
-        reporter.warn(&format!(
-            "the cache of keys and values has room for {} tokens, and not for {} (`engine.slots` trajectories of \
-             `dialogue.context` tokens), which {} has no memory for; `engine.cache_tokens` sets another size",
-            plan.cache_tokens,
-            config.cache_tokens(),
-            plan.machine.name
-        ));
-    }
     let (peak, least) = (plan.memory.peak(), plan.memory.least());
     let device = plan.machine.name;
     if least as f64 > limit as f64 * (1.0 + MARGIN) {
@@ -298,6 +309,15 @@ pub(crate) fn check(
             device,
             mend: mend(&plan.suggestions),
         });
+    }
+    if plan.cache_tokens < config.cache_tokens() {
+        reporter.warn(&format!(
+            "{} has no memory for a cache of {} tokens (`engine.slots` trajectories of `dialogue.context` tokens). The cache \
+             has {} tokens; `engine.cache_tokens` chooses the size",
+            device,
+            config.cache_tokens(),
+            plan.cache_tokens
+        ));
     }
     if peak as f64 > limit as f64 * (1.0 - MARGIN) {
         reporter.warn(&format!(
@@ -320,7 +340,7 @@ pub(crate) fn check(
             gigabytes(memory)
         ));
     }
-    Ok(())
+    Ok(plan.cache_tokens)
 }
 
 /// Says which changes save most.

@@ -129,7 +129,8 @@ pub fn train(
             }
         }
         let vocabulary = parts.tokenizer.vocab_size();
-        plan::check(&parts.config, vocabulary, &choice.device, &*reporter)?;
+        let cache_tokens = plan::check(&parts.config, vocabulary, &choice.device, &*reporter)?;
+        parts.set_cache_tokens(cache_tokens);
         let spec = RunSpec {
             config_toml,
             plugins: parts.plugin_hashes(),

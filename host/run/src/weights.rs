@@ -8,7 +8,7 @@ use std::path::Path;
 
 use candle_core::Device;
 use rlf_policy::Model;
-use rlf_train::run::{RunDirectory, base_path};
+use rlf_train::run::{RunDirectory, base_path, verify_weights};
 
 use crate::checkpoint_model;
 use crate::config::RunConfig;
@@ -25,17 +25,24 @@ pub(crate) fn first(
     let config = &parts.config;
     let Some(lora) = &config.model.lora else {
         return parts.fitted(match &config.model.checkpoint {
-            Some(folder) => Model::load(folder, device)?,
+            Some(folder) => {
+                verify_weights(folder)?;
+                Model::load(folder, device)?
+            }
             None => made(parts, device)?,
         });
     };
     let base = match &config.model.checkpoint {
-        Some(folder) => folder.clone(),
+        Some(folder) => {
+            verify_weights(folder)?;
+            folder.clone()
+        }
         None => run.base(|folder| Ok::<(), RunFailure>(made(parts, device)?.save(folder)?))?,
     };
     let frozen = Model::load_frozen(&base, device, config.precision)?;
     let model = frozen.with_lora(lora, config.seed, &base)?;
     if let Some(adapter) = &lora.adapter {
+        verify_weights(adapter)?;
         model.load_adapter(adapter)?;
     }
     parts.fitted(model)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use rlf_dialogue::group::Group;
 use rlf_dialogue::score::Score;
-use rlf_dialogue::trajectory::SampledTokens;
+use rlf_dialogue::trajectory::{SampledTokens, TrainingSequence};
 
 use crate::advantage::{Sample, SampleError};
 
@@ -106,6 +106,29 @@ impl Batch {
                 for sample in &mut samples[first..] {
                     *sample = sample.clone().with_excluded(true);
                 }
+            }
+        }
+        exclusions.trajectories = samples.len();
+        Ok(Self {
+            samples,
+            sequences,
+            exclusions,
+        })
+    }
+
+    /// The batch of groups of which every trajectory trains. Each trajectory has an id, its sequences and its score.
+    pub(crate) fn of_scored<'a, G>(groups: impl IntoIterator<Item = G>) -> Result<Self, SampleError>
+    where
+        G: IntoIterator<Item = (&'a str, &'a [TrainingSequence], &'a Score)>,
+    {
+        let (mut samples, mut sequences) = (Vec::new(), Vec::new());
+        let mut exclusions = Exclusions::default();
+        for (index, group) in groups.into_iter().enumerate() {
+            exclusions.groups += 1;
+            for (id, trained, score) in group {
+                let (sample, tokens) = Sample::from_sequences(index, id, trained, score)?;
+                samples.push(sample);
+                sequences.push(tokens);
             }
         }
         exclusions.trajectories = samples.len();

@@ -182,7 +182,7 @@ pub struct RlConfig {
     /// Corrects for an engine that samples with other log-probabilities than training computes (truncated importance
     /// sampling, Yao et al. 2025), or for older weights that sampled (`staleness`): the policy gradient of a token is
     /// multiplied by the ratio of the two, but at most by this value. It costs one more forward pass. Default: none, or
-    /// 2 with `[external_engine]` or `staleness`.
+    /// 2 with `[external_engine]` or `staleness`. Groups of a `replay_buffer` are always corrected, with 2 if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub importance_cap: Option<f64>,
     /// For negative advantages, the importance ratio is clipped above at this value ("dual clip" of Ye et al. 2020,
@@ -251,7 +251,7 @@ pub struct RlConfig {
     #[serde(skip_serializing_if = "is_zero")]
     pub staleness: u64,
     /// Trains on good groups of earlier steps besides those of the step: `{ groups_per_step = 16, max_age = 8 }`. For
-    /// algorithms that compare the trajectories of a group. Default: none; a group trains once.
+    /// `grpo`, `mt-grpo`, `dr-grpo` and `rloo`. Default: none; a group trains once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay_buffer: Option<ReplayBufferConfig>,
     /// Punishes trajectories with many model tokens (DAPO): `{ max_tokens = 400, buffer = 100 }`. Default: none.
@@ -311,6 +311,9 @@ impl Default for RlConfig {
 
 /// Maximum number of trajectories of one step; no machine plays as many.
 const MAX_TRAJECTORIES: usize = 1_000_000;
+
+/// The default of [`RlConfig::importance_cap`] where another engine or older weights sample, as in verl.
+pub const IMPORTANCE_CAP: f64 = 2.0;
 
 /// Keys that `[rl]` does not have although people expect them, and the reason.
 pub const ABSENT_RL_KEYS: [(&str, &str); 2] = [("top_p", TRUNCATION), ("top_k", TRUNCATION)];

@@ -16,8 +16,8 @@ pub struct GuardsConfig {
     /// Least entropy of the policy, in nats per token that it samples. RL stops after [`LOW_STEPS`] steps in a row below it,
     /// because a policy that always says the same finds nothing new. Default 0: never.
     pub min_entropy: f64,
-    /// Maximum number of steps in a row without an update of the weights, because no trajectory has an advantage: the rewards
-    /// of every group are all the same. Default 20. 0 means any number.
+    /// Maximum number of steps in a row that teach nothing, because no trajectory of the step has an advantage: the rewards of
+    /// every group are all the same. Groups of a replay buffer do not count. Default 20. 0 means any number.
     pub max_idle_steps: u64,
 }
 
@@ -40,7 +40,7 @@ impl Default for GuardsConfig {
 pub struct InARow {
     /// Steps with less entropy than [`GuardsConfig::min_entropy`].
     pub low: u64,
-    /// Steps without an update.
+    /// Steps that taught nothing.
     pub idle: u64,
 }
 
@@ -82,7 +82,7 @@ pub enum GuardError {
     },
     /// The rewards tell nothing apart.
     #[error(
-        "step {step} is number {idle} in a row without an update: no trajectory has an advantage. The tasks are too easy or \
+        "step {step} is number {idle} in a row that teaches nothing: no trajectory has an advantage. The tasks are too easy or \
          too hard for the policy, or the rewards cannot tell its answers apart; look at some \
          (`rlf-host rollout RUN --task 1`), choose other tasks or rewards, or raise `rl.group_size`. \
          `--resume --allow-changes --set rl.guards.max_idle_steps=0` goes on anyway"
@@ -137,12 +137,12 @@ impl GuardsConfig {
         })
     }
 
-    /// The steps in a row after a step that made so many updates.
-    pub(crate) fn count(&self, row: InARow, batch: &Batch, updates: u64) -> InARow {
+    /// The steps in a row after a step. `is_idle` is true if nothing that it played has a gradient.
+    pub(crate) fn count(&self, row: InARow, batch: &Batch, is_idle: bool) -> InARow {
         let next = |counts: bool, before: u64| if counts { before + 1 } else { 0 };
         InARow {
             low: next(batch.sampled_entropy() < self.min_entropy, row.low),
-            idle: next(updates == 0, row.idle),
+            idle: next(is_idle, row.idle),
         }
     }
 
@@ -283,11 +283,11 @@ mod tests {
         };
         let mut row = InARow::default();
         for updates in [0, 0, 2, 0, 0] {
-            row = guards.count(row, &batch, updates);
+            row = guards.count(row, &batch, updates == 0);
             guards.refuse_row(1, &batch, row).unwrap();
         }
         assert_eq!(row, InARow { low: 5, idle: 2 });
-        row = guards.count(row, &batch, 0);
+        row = guards.count(row, &batch, true);
         let said = guards.refuse_row(6, &batch, row).unwrap_err().to_string();
         assert!(said.contains("step 6 is number 3 in a row"), "{said}");
 
@@ -303,7 +303,7 @@ mod tests {
         };
         let mut row = InARow::default();
         for _ in 0..100 {
-            row = off.count(row, &batch, 0);
+            row = off.count(row, &batch, true);
             off.refuse_row(1, &batch, row).unwrap();
         }
     }

@@ -14,7 +14,7 @@
 //! | PPO's critic, and the loss of its values | [`critic`], [`value_loss`] |
 //! | the punishment of long trajectories | [`overlong`] |
 //! | the cut of a step's trajectories into mini-batches | [`minibatch`] |
-//! | the numbers that the loss reads of a step's trajectories | `training_set` |
+//! | the inputs of the loss for each trajectory of a step | `training_set` |
 //! | the gradient of one mini-batch | `update` |
 //! | tasks drawn by the policy's success on them | [`curriculum`] |
 //! | every setting, its default, unit and effect | [`config`], [`rlf_policy::OptimizerConfig`] |

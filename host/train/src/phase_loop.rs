@@ -11,7 +11,9 @@ use crate::observer::{NextStep, Observer, Seen, StepDone};
 use crate::older_policies::OlderPolicies;
 use crate::phase::{Phase, PhaseEnd};
 use crate::replay_buffer::ReplayBuffer;
-use crate::run::{Checkpoint, OPTIMIZER, RunDirectory, TrainerState, Validations};
+use crate::run::{
+    Checkpoint, OPTIMIZER, RunDirectory, RunError, TrainerState, Validations, reference_path,
+};
 
 /// The configured course of a phase.
 #[derive(Debug, Clone, Copy)]
@@ -205,9 +207,18 @@ pub(crate) fn refuse_not_finite(phase: Phase, step: u64, loss: f64) -> Result<()
     Err(TrainError::NotFinite { phase, step, loss })
 }
 
-/// The reference policy: a frozen copy of the policy that RL began with. The first call saves it into
-/// the run, so that a resumed run has the same one. Of a policy with adapters, it saves and copies those alone.
-pub(crate) fn reference(run: &RunDirectory, model: &Model) -> Result<Model, TrainError> {
+/// The reference policy: a frozen copy of the policy that RL began with. It is saved into the run before the first of RL's
+/// steps, of which `steps` are done, so that a resumed run has the same one. Of a policy with adapters, it saves and copies
+/// those alone.
+pub(crate) fn reference(
+    run: &RunDirectory,
+    model: &Model,
+    steps: u64,
+) -> Result<Model, TrainError> {
+    let path = reference_path(run.path());
+    if steps > 0 && !path.exists() {
+        return Err(RunError::NoReference { path }.into());
+    }
     let folder = run.reference(|folder| {
         model.save(folder)?;
         Ok::<(), TrainError>(())

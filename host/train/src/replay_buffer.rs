@@ -1,36 +1,46 @@
 //! Experience replay: good groups of earlier steps train again.
 //!
 //! Playing is most of the cost of a step, and a group that was played trains once. Tool-R1 (arXiv:2509.12867) keeps
-//! good trajectories in a queue and trains on them again; Arnal et al. (arXiv:2604.08706) study how old they may be. Here
+//! good trajectories in a queue and trains on them again. Arnal et al. (arXiv:2604.08706) study how old they may be. Here
 //! a group is good if its rewards differ, because only then does it tell better trajectories from worse ones.
 //!
 //! Older weights sampled these trajectories, so their tokens are weighed by importance: see the module `importance`.
-//! Their advantages compare them with their own group, as when they were played.
+//! Their advantages compare them with their own group.
 
 use std::collections::VecDeque;
 use std::path::Path;
 
 use rlf_dialogue::group::Group;
+use rlf_dialogue::score::Score;
+use rlf_dialogue::trajectory::TrainingSequence;
 use serde::{Deserialize, Serialize};
 
-use crate::config::ReplayBufferConfig;
-use crate::curriculum::is_constant;
+use crate::batch::Batch;
+use crate::config::{IMPORTANCE_CAP, ReplayBufferConfig};
 use crate::error::TrainError;
 use crate::minibatch::shuffled;
 use crate::run::{Checkpoint, REPLAY, RunError, read_state, write_state};
-
-/// The bound of the importance of a token if `rl.importance_cap` has none.
-pub const IMPORTANCE_CAP: f64 = 2.0;
+use crate::training_set::{StepModels, TrainingSet};
 
 /// The place of the draws of groups among those that order a step's mini-batches.
 const DRAW: u64 = u64::MAX;
 
 /// A group that may train again.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct KeptGroup {
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptGroup {
     /// The step that played it, from 0.
     step: u64,
-    group: Group,
+    /// Id of its task.
+    task: String,
+    trajectories: Vec<KeptTrajectory>,
+}
+
+/// The parts of a trajectory that training reads.
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptTrajectory {
+    id: String,
+    sequences: Vec<TrainingSequence>,
+    score: Score,
 }
 
 /// The good groups of the last steps, oldest first.
@@ -39,6 +49,14 @@ pub(crate) struct ReplayBuffer {
     /// None if nothing is kept.
     config: Option<ReplayBufferConfig>,
     kept: VecDeque<KeptGroup>,
+}
+
+/// Groups of earlier steps that a step trains on.
+pub(crate) struct ReplayedGroups {
+    pub(crate) set: TrainingSet,
+    pub(crate) count: usize,
+    /// Their mean age in steps.
+    pub(crate) age: f64,
 }
 
 impl ReplayBuffer {
@@ -57,36 +75,74 @@ impl ReplayBuffer {
         })
     }
 
-    /// The groups of earlier steps that `step` trains on, and their mean age in steps. None if there are none.
-    pub(crate) fn draw(&self, seed: u64, step: u64) -> Option<(Vec<Group>, f64)> {
-        let config = self.config.as_ref()?;
-        let mut drawn = shuffled(seed, step, DRAW, self.kept.len());
-        drawn.truncate(config.groups_per_step);
-        drawn.sort_unstable();
-        let drawn: Vec<&KeptGroup> = drawn.into_iter().map(|i| &self.kept[i]).collect();
-        let ages: u64 = drawn.iter().map(|kept| step - kept.step).sum();
-        let mean_age = ages as f64 / drawn.len() as f64;
-        let groups = drawn.iter().map(|kept| kept.group.clone()).collect();
-        (!drawn.is_empty()).then_some((groups, mean_age))
+    /// Draws the groups that `step` replays, and computes what the loss reads of them. None if nothing is kept.
+    pub(crate) fn replay(
+        &self,
+        seed: u64,
+        step: u64,
+        models: &StepModels<'_>,
+    ) -> Result<Option<ReplayedGroups>, TrainError> {
+        let drawn = self.draw(seed, step);
+        if drawn.is_empty() {
+            return Ok(None);
+        }
+        let mut batch = Batch::of_scored(drawn.iter().map(|group| {
+            let trajectories = group.trajectories.iter();
+            trajectories.map(|one| (one.id.as_str(), one.sequences.as_slice(), &one.score))
+        }))?;
+        if let Some(overlong) = models.config.overlong {
+            overlong.punish(&mut batch);
+        }
+        let cap = models.config.importance_cap.unwrap_or(IMPORTANCE_CAP);
+        let ages: u64 = drawn
+            .iter()
+            .map(|group| step.saturating_sub(group.step))
+            .sum();
+        Ok(Some(ReplayedGroups {
+            set: TrainingSet::new(batch, Some(cap), models)?,
+            count: drawn.len(),
+            age: ages as f64 / drawn.len() as f64,
+        }))
     }
 
-    /// Keeps the good ones of the groups that `step` played, and forgets those that are too old. Of one task, only the
-    /// newest group is kept.
+    /// The groups that `step` replays, oldest first.
+    fn draw(&self, seed: u64, step: u64) -> Vec<&KeptGroup> {
+        let Some(config) = &self.config else {
+            return Vec::new();
+        };
+        // A resumed run may have a lower limit than the one that kept them.
+        let is_young = |group: &&KeptGroup| group.step + config.max_age >= step;
+        let young: Vec<&KeptGroup> = self.kept.iter().filter(is_young).collect();
+        let mut drawn = shuffled(seed, step, DRAW, young.len());
+        drawn.truncate(config.groups_per_step);
+        drawn.sort_unstable();
+        drawn.into_iter().map(|i| young[i]).collect()
+    }
+
+    /// Keeps the good ones of the groups that `step` played, and forgets those that are too old or too many. Of one task,
+    /// only the newest good group is kept.
     pub(crate) fn add(&mut self, step: u64, groups: Vec<Group>) {
         let Some(config) = &self.config else {
             return;
         };
         for group in groups {
-            if is_constant(&group) == Some(false) {
-                self.kept.retain(|kept| kept.group.task.id != group.task.id);
-                self.kept.push_back(KeptGroup { step, group });
+            let task = group.task.id.clone();
+            if let Some(trajectories) = trained_if_good(group) {
+                self.kept.retain(|kept| kept.task != task);
+                self.kept.push_back(KeptGroup {
+                    step,
+                    task,
+                    trajectories,
+                });
             }
         }
         let next = step + 1;
         self.kept.retain(|kept| kept.step + config.max_age >= next);
+        let superfluous = self.kept.len().saturating_sub(config.most_groups());
+        self.kept.drain(..superfluous);
     }
 
-    /// Writes it into the folder of a checkpoint in the making.
+    /// Writes the buffer into the folder of an unfinished checkpoint.
     pub(crate) fn save(&self, checkpoint: &Path) -> Result<(), RunError> {
         if self.config.is_none() {
             return Ok(());
@@ -95,10 +151,32 @@ impl ReplayBuffer {
     }
 }
 
+/// The trajectories of a group that train. None if their rewards are all the same.
+fn trained_if_good(group: Group) -> Option<Vec<KeptTrajectory>> {
+    let graded = group.trajectories.into_iter().zip(group.scores);
+    let kept = graded.filter_map(|(trajectory, score)| {
+        let score = score.ok()?;
+        let trains = trajectory.excluded.is_none() && trajectory.model_tokens() > 0;
+        trains.then_some(KeptTrajectory {
+            id: trajectory.id,
+            sequences: trajectory.sequences,
+            score: Score {
+                reward: score.reward,
+                turn_rewards: score.turn_rewards,
+                ..Score::default()
+            },
+        })
+    });
+    let kept: Vec<KeptTrajectory> = kept.collect();
+    let first = kept.first()?.score.reward;
+    let differ = kept.iter().any(|one| one.score.reward != first);
+    differ.then_some(kept)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{group, scored, two_turns};
+    use crate::fixtures::{group, scored, two_turns, unscored};
 
     fn buffer(groups_per_step: usize, max_age: u64) -> ReplayBuffer {
         let config = ReplayBufferConfig {
@@ -122,59 +200,82 @@ mod tests {
         with_rewards(task, &[1.0, 0.0])
     }
 
-    fn tasks(drawn: Option<(Vec<Group>, f64)>) -> Vec<String> {
-        let groups = drawn.map(|(groups, _)| groups).unwrap_or_default();
-        groups
-            .into_iter()
-            .map(|group| group.task.id.clone())
-            .collect()
+    fn tasks(buffer: &ReplayBuffer, seed: u64, step: u64) -> Vec<&str> {
+        let drawn = buffer.draw(seed, step).into_iter();
+        drawn.map(|group| group.task.as_str()).collect()
     }
 
     #[test]
     fn only_groups_that_tell_trajectories_apart_are_kept_and_only_the_newest_of_a_task() {
         let mut buffer = buffer(9, 9);
-        assert!(buffer.draw(1, 0).is_none());
         let equal = with_rewards(1, &[0.5, 0.5]);
-        buffer.add(0, vec![good(0), equal, good(2), with_rewards(3, &[1.0])]);
-        assert_eq!(tasks(buffer.draw(1, 1)), ["task-0", "task-2"]);
-        buffer.add(1, vec![with_rewards(0, &[0.0, 0.3])]);
-        let (groups, age) = buffer.draw(1, 3).unwrap();
-        assert_eq!(groups[1].scores, [scored(0.0), scored(0.3)]);
-        assert_eq!(age, 2.5, "task 2 is three steps old, and task 0 two");
-        assert_eq!(tasks(Some((groups, age))), ["task-2", "task-0"]);
+        let mut unscored_winner = good(4);
+        unscored_winner.scores[0] = unscored("the judge was unavailable");
+        let alone = with_rewards(3, &[1.0]);
+        buffer.add(0, vec![good(0), equal, good(2), alone, unscored_winner]);
+        assert_eq!(tasks(&buffer, 1, 1), ["task-0", "task-2"]);
+        buffer.add(
+            1,
+            vec![with_rewards(0, &[0.0, 0.3]), with_rewards(2, &[0.0, 0.0])],
+        );
+        assert_eq!(tasks(&buffer, 1, 3), ["task-2", "task-0"]);
+        let newest = &buffer.draw(1, 3)[1].trajectories;
+        let rewards: Vec<f64> = newest.iter().map(|one| one.score.reward).collect();
+        assert_eq!(rewards, [0.0, 0.3]);
     }
 
     #[test]
-    fn a_group_is_drawn_until_it_is_too_old() {
+    fn a_group_is_drawn_until_it_is_too_old_or_newer_ones_are_enough() {
         let mut buffer = buffer(9, 2);
         buffer.add(0, vec![good(0)]);
         buffer.add(1, vec![good(1)]);
-        assert_eq!(tasks(buffer.draw(1, 2)), ["task-0", "task-1"]);
+        assert_eq!(tasks(&buffer, 1, 2), ["task-0", "task-1"]);
         buffer.add(2, Vec::new());
-        assert_eq!(tasks(buffer.draw(1, 3)), ["task-1"]);
+        assert_eq!(tasks(&buffer, 1, 3), ["task-1"]);
         buffer.add(3, Vec::new());
-        assert!(buffer.draw(1, 4).is_none());
+        assert!(tasks(&buffer, 1, 4).is_empty());
+        // Two steps of nine groups are at most 18.
+        buffer.add(4, (0..20).map(good).collect());
+        assert_eq!(buffer.kept.len(), 18);
+        assert_eq!(buffer.kept[0].task, "task-2");
     }
 
     #[test]
     fn draws_follow_from_the_seed_and_the_step_and_reach_every_group() {
-        let mut buffer = buffer(3, 9);
+        let mut buffer = buffer(3, 99);
         buffer.add(0, (0..12).map(good).collect());
         let mut seen = std::collections::BTreeSet::new();
         for step in 1..30 {
-            let drawn = tasks(buffer.draw(7, step));
-            assert_eq!(drawn, tasks(buffer.draw(7, step)));
+            let drawn = tasks(&buffer, 7, step);
+            assert_eq!(drawn, tasks(&buffer, 7, step));
             assert_eq!(drawn.len(), 3);
             seen.extend(drawn);
         }
         assert_eq!(seen.len(), 12);
-        assert_ne!(tasks(buffer.draw(7, 1)), tasks(buffer.draw(8, 1)));
+        assert_ne!(tasks(&buffer, 7, 1), tasks(&buffer, 8, 1));
+    }
+
+    #[test]
+    fn a_checkpoint_has_nothing_but_what_training_reads() {
+        let mut buffer = buffer(3, 9);
+        let mut group = good(0);
+        group.trajectories[0].answer = Some("a long text".into());
+        buffer.add(0, vec![group]);
+        let folder = tempfile::tempdir().unwrap();
+        buffer.save(folder.path()).unwrap();
+        let text = std::fs::read_to_string(folder.path().join(REPLAY)).unwrap();
+        assert!(
+            text.contains("log_probs") && !text.contains("a long text"),
+            "{text}"
+        );
+        let read: Option<VecDeque<KeptGroup>> = read_state(folder.path(), REPLAY).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
     }
 
     #[test]
     fn without_settings_nothing_is_kept() {
         let mut buffer = ReplayBuffer::new(None, None).unwrap();
         buffer.add(0, vec![good(0)]);
-        assert!(buffer.draw(1, 1).is_none() && buffer.kept.is_empty());
+        assert!(buffer.kept.is_empty());
     }
 }

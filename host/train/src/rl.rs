@@ -18,17 +18,16 @@ use crate::curriculum::is_constant;
 use crate::error::TrainError;
 use crate::importance::Importance;
 use crate::loss::Objective;
-use crate::metrics::MetricsLine;
 use crate::minibatch::{mini_batches, shuffled};
 use crate::observer::Observer;
 use crate::older_policies::OlderPolicies;
 use crate::phase::{Phase, PhaseEnd};
 use crate::phase_loop::{self, Course};
-use crate::replay_buffer::{IMPORTANCE_CAP, ReplayBuffer};
+use crate::replay_buffer::ReplayBuffer;
 use crate::rollouts::{Experience, Play, Rollouts};
 use crate::run::{Checkpoint, RunDirectory};
 use crate::summary;
-use crate::training_set::{Judges, Member, TrainingSet, weighted_sequences};
+use crate::training_set::{Member, StepModels, TrainingSet, weighted_sequences};
 use crate::update::{self, Updates};
 
 /// Trains `model` on the trajectories that it plays through `rollouts`, and writes checkpoints into `run`.
@@ -70,7 +69,7 @@ pub fn train<'a>(
         let estimator = config.estimator();
         let reference = match config.kl_coefficient {
             0.0 => None,
-            _ => Some(phase_loop::reference(run, model)?),
+            _ => Some(phase_loop::reference(run, model, state.step)?),
         };
 
         if state.unobserved {
@@ -112,15 +111,15 @@ pub fn train<'a>(
                 Some(_) => state.kl_coefficient.unwrap_or(config.kl_coefficient),
                 None => config.kl_coefficient,
             };
-            let judges = Judges {
+            let models = StepModels {
                 config,
                 policy: model,
                 reference: reference.as_ref(),
                 critic: learner.critic.as_ref(),
                 kl_coefficient,
             };
-            let played = TrainingSet::new(batch, config.importance_cap, &judges)?;
-            let replayed = Replayed::draw(&learner.replay, seed, step, &judges)?;
+            let played = TrainingSet::new(batch, config.importance_cap, &models)?;
+            let replayed = learner.replay.replay(seed, step, &models)?;
 
             // Update.
             let learning_rate = config.optimizer.rate_at(step, config.steps);
@@ -130,6 +129,7 @@ pub fn train<'a>(
                 config.refill == 0 || is_constant(&experience.groups[group]) == Some(false)
             };
             let mut trained = played.members(counts);
+            let is_idle = weighted_sequences(config, &trained).is_empty();
             if let Some(replayed) = &replayed {
                 trained.extend(replayed.set.members(|_| true));
             }
@@ -184,7 +184,7 @@ pub fn train<'a>(
                 ..
             } = &played;
             state.step += 1;
-            state.in_a_row = config.guards.count(state.in_a_row, batch, updates.done);
+            state.in_a_row = config.guards.count(state.in_a_row, batch, is_idle);
             state.updates += updates.done;
             state.data_position += experience.groups.len() as u64;
             state.rollouts = rollouts.learn(step, &mut experience);
@@ -207,7 +207,6 @@ pub fn train<'a>(
                     "importance_capped",
                     importance.as_ref().map(Importance::capped),
                 )
-                .replayed(replayed.as_ref())
                 .optional("kl_coefficient", config.adaptive_kl.map(|_| kl_coefficient))
                 .optional("value_loss", explained.map(|_| value_loss))
                 .optional("explained_variance", explained)
@@ -221,6 +220,10 @@ pub fn train<'a>(
                     train_time,
                     updates.tokens,
                 );
+            let line = match config.replay_buffer {
+                None => line,
+                Some(_) => line.replayed(replayed.as_ref()),
+            };
             run.metrics().write(&line)?;
             if summary::is_due(run.keep().trajectories_every, state.step) {
                 let records = summary::records(state.step, &experience, batch, advantages);
@@ -275,53 +278,6 @@ fn refuse_biased(batch: &Batch, step: u64, limit: f64) -> Result<(), TrainError>
         limit,
         reasons: lost.most_frequent_reasons(),
     })
-}
-
-/// Groups of earlier steps that a step trains on.
-struct Replayed {
-    set: TrainingSet,
-    groups: usize,
-    /// Their mean age in steps.
-    age: f64,
-}
-
-impl Replayed {
-    /// Those of `step`. None if the buffer has none.
-    fn draw(
-        buffer: &ReplayBuffer,
-        seed: u64,
-        step: u64,
-        judges: &Judges<'_>,
-    ) -> Result<Option<Self>, TrainError> {
-        let Some((groups, age)) = buffer.draw(seed, step) else {
-            return Ok(None);
-        };
-        let config = judges.config;
-        let mut batch = Batch::new(&groups, config.estimator().smallest_group())?;
-        if let Some(overlong) = config.overlong {
-            overlong.punish(&mut batch);
-        }
-        let cap = config.importance_cap.unwrap_or(IMPORTANCE_CAP);
-        Ok(Some(Self {
-            set: TrainingSet::new(batch, Some(cap), judges)?,
-            groups: groups.len(),
-            age,
-        }))
-    }
-}
-
-impl MetricsLine {
-    /// Adds the numbers of experience replay, if the step has any.
-    fn replayed(self, replayed: Option<&Replayed>) -> Self {
-        let Some(Replayed { set, groups, age }) = replayed else {
-            return self;
-        };
-        let importance = set.importance.as_ref();
-        self.count("replayed_groups", *groups)
-            .number("replay_age", *age)
-            .optional("replay_mismatch", importance.map(Importance::mismatch))
-            .optional("replay_capped", importance.map(Importance::capped))
-    }
 }
 
 #[cfg(test)]

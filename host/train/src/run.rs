@@ -45,6 +45,7 @@ use identity::{changes, has_task_hashes};
 use json_file::{read_json, write_json};
 use layout::{checkpoints_path, trajectories_path, trajectory_file};
 
+use checkpoint::copy_assets;
 pub use checkpoint::{BestValidation, Checkpoint, TrainerState, Validations};
 pub(crate) use checkpoint::{OPTIMIZER, read_state, write_state};
 pub use digests::file_digest;
@@ -285,7 +286,11 @@ impl RunDirectory {
         &self,
         save: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<PathBuf, E> {
-        kept(base_path(self.path()), save)
+        kept(base_path(self.path()), |folder| {
+            save(folder)?;
+            // So that other programs, and models beside adapters, can load it.
+            copy_assets(&assets_path(self.path()), folder).map_err(E::from)
+        })
     }
 }
 
@@ -303,6 +308,18 @@ fn kept<E: From<RunError>>(
         return Err(RunError::ChangedWeights { path: file }.into());
     }
     Ok(path)
+}
+
+/// Checks the weights in a folder that a run wrote. A folder without digests, which another program wrote, passes.
+pub fn verify_weights(folder: &Path) -> Result<(), RunError> {
+    let is_weights = |name: &str| {
+        let is_of_policy = name.starts_with("model") || name.starts_with("adapter_model");
+        is_of_policy && name.ends_with(".safetensors")
+    };
+    match digests::altered(folder, is_weights)? {
+        None => Ok(()),
+        Some(path) => Err(RunError::ChangedWeights { path }),
+    }
 }
 
 /// Removes the temporary files of interrupted writes and removals.

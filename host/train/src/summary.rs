@@ -11,8 +11,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::batch::Batch;
+use crate::importance::Importance;
 use crate::metrics::{Means, MetricsLine, names};
 use crate::phase::Phase;
+use crate::replay_buffer::ReplayedGroups;
 use crate::rollouts::Experience;
 use crate::update::Updates;
 
@@ -217,6 +219,22 @@ impl MetricsLine {
                 updates.without_gradient as usize,
             )
             .count("trained_tokens", statistics.tokens)
+    }
+
+    /// Adds the part of the line that results from groups of earlier steps that trained again. There may be none.
+    pub(crate) fn replayed(self, replayed: Option<&ReplayedGroups>) -> Self {
+        let importance = replayed.and_then(|replayed| replayed.set.importance.as_ref());
+        let of = |number: fn(&Importance) -> f64| importance.map_or(f64::NAN, number);
+        self.count(
+            names::REPLAYED_GROUPS,
+            replayed.map_or(0, |replayed| replayed.count),
+        )
+        .number(
+            "replay_age",
+            replayed.map_or(f64::NAN, |replayed| replayed.age),
+        )
+        .number("replay_mismatch", of(Importance::mismatch))
+        .number("replay_capped", of(Importance::capped))
     }
 
     /// Adds the part of the line that the clock measures, which no seed reproduces. The trajectories took `rollout`,

@@ -1,4 +1,4 @@
-//! The trajectories that a step trains on, with every number that the loss reads of them.
+//! The inputs of the loss for each trajectory of a step.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub(crate) struct TrainingSet {
 }
 
 /// The models whose numbers advantages and losses need, at the start of a step.
-pub(crate) struct Judges<'a> {
+pub(crate) struct StepModels<'a> {
     pub(crate) config: &'a RlConfig,
     /// The policy in training.
     pub(crate) policy: &'a Model,
@@ -44,28 +44,28 @@ impl TrainingSet {
     pub(crate) fn new(
         mut batch: Batch,
         importance_cap: Option<f64>,
-        judges: &Judges<'_>,
+        models: &StepModels<'_>,
     ) -> Result<Self, TrainError> {
-        let config = judges.config;
+        let config = models.config;
         let importance = match importance_cap {
             None => None,
             Some(cap) => {
-                let log_probs = log_probs(judges.policy, &batch, config)?;
+                let log_probs = log_probs(models.policy, &batch, config)?;
                 Some(Importance::correct(&mut batch, log_probs, cap))
             }
         };
-        if let Some(reference) = judges.reference {
+        if let Some(reference) = models.reference {
             let log_probs = log_probs(reference, &batch, config)?;
             for (sample, log_probs) in batch.samples.iter_mut().zip(log_probs) {
                 *sample = sample.clone().with_reference_log_probs(log_probs);
             }
             if config.kl_place() == KlPlace::Reward {
-                kl::penalise(&mut batch.samples, config.kl(), judges.kl_coefficient);
+                kl::penalise(&mut batch.samples, config.kl(), models.kl_coefficient);
             }
         }
-        if let Some(critic) = judges.critic {
+        if let Some(critic) = models.critic {
             let values = per_token(&batch, config, |batches, pass| {
-                judges.policy.values(batches, pass, &critic.head)
+                models.policy.values(batches, pass, &critic.head)
             })?;
             for (sample, values) in batch.samples.iter_mut().zip(values) {
                 *sample = sample.clone().with_values(values);

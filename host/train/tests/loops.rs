@@ -601,7 +601,8 @@ fn a_run_with_a_replay_buffer_killed_at_any_step_and_resumed_is_the_one_that_was
             // The clipped ratio of replayed tokens is to the policy at the start of the step, too.
             assert_eq!(line["ratio_deviation"], 0.0, "{line}");
             if step == 0 {
-                assert!(line["replayed_groups"].is_null(), "{line}");
+                assert_eq!(line["replayed_groups"], 0, "{line}");
+                assert!(line["replay_age"].is_null(), "{line}");
                 continue;
             }
             assert_eq!(line["replayed_groups"], 2, "{line}");

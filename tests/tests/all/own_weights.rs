@@ -151,16 +151,20 @@ fn a_run_that_is_killed_asks_the_same_weights_again_and_so_does_an_evaluation() 
 
 #[test]
 fn a_run_that_trains_adapters_keeps_these_alone_and_asks_them_again_when_it_is_killed() {
+    // No model needs the weights of the start once RL has begun, so they are removed.
     let experiment = criticised()
         .with("model.lora.rank", 2)
-        .with("rl.optimizer.learning_rate", 1e-2);
+        .with("rl.optimizer.learning_rate", 1e-2)
+        .with("models.first.policy.of_run", "rl")
+        .with("checkpoint.keep_last", 1);
     let whole = experiment.train("whole", &[]);
     let frozen = |moment: &str| {
         let folder = whole.path().join("frozen").join(moment);
         assert!(!folder.join("model.safetensors").exists(), "{moment}");
         fs::read(folder.join("adapter_model.safetensors")).expect("there are adapters")
     };
-    assert!(frozen("rl-000002") != frozen("start"));
+    assert!(frozen("rl-000002") != frozen("rl-000000"));
+    assert!(!moments(&whole).contains(&"start".to_owned()));
     let killed = {
         let mut running = experiment.start("killed", &[]);
         running.until("rl  3/4").signal(Signal::KILL);

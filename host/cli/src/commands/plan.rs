@@ -139,10 +139,18 @@ fn print(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) {
             plan.lengths.tokens, plan.lengths.written
         ),
     );
+    let of_default = if plan.cache_tokens < config.cache_tokens() {
+        format!(
+            " (the machine has no memory for the usual {})",
+            config.cache_tokens()
+        )
+    } else {
+        String::new()
+    };
     row(
         "cache",
         format!(
-            "of keys and values: {} tokens of all open trajectories; change it with engine.cache_tokens",
+            "of keys and values: {} tokens of all open trajectories{of_default}; change it with engine.cache_tokens",
             plan.cache_tokens
         ),
     );

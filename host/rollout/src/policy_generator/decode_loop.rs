@@ -44,7 +44,8 @@ struct Sequence {
     prompt: Arc<[u32]>,
 }
 
-/// A model of open sequences. No two of them have the same address.
+/// The address of a model. An open sequence holds its model, and a key leaves with its sequence, so no other model can have
+/// the address meanwhile.
 type ModelId = Option<usize>;
 
 impl Sequence {
@@ -57,6 +58,11 @@ impl Sequence {
     fn beginning(&self) -> (ModelId, Arc<[u32]>) {
         (self.model_id(), self.prompt.clone())
     }
+}
+
+/// The model of a sequence.
+fn model_id(sequences: &BTreeMap<SequenceId, Sequence>, id: SequenceId) -> ModelId {
+    sequences.get(&id).and_then(Sequence::model_id)
 }
 
 struct Turn {
@@ -122,7 +128,7 @@ impl<'a> DecodeLoop<'a> {
 
     /// Handles `first`, and then what comes through `inbox`, until its other end is gone.
     pub(super) fn run(
-        mut self,
+        &mut self,
         first: Command,
         inbox: &Receiver<Command>,
     ) -> rlf_policy::Result<()> {
@@ -389,17 +395,37 @@ impl<'a> DecodeLoop<'a> {
     fn pass(&mut self) -> rlf_policy::Result<()> {
         let mut chosen = self.choose()?;
         self.passes += 1;
-        let model = |id: &SequenceId| self.sequences.get(id).and_then(Sequence::model_id);
         // A stable sort: the oldest come first among those of a model.
-        chosen.sort_by_cached_key(|(id, _)| model(id));
-        let parts: Vec<Vec<(SequenceId, usize)>> = chosen
-            .chunk_by(|(one, _), (other, _)| model(one) == model(other))
-            .map(<[_]>::to_vec)
-            .collect();
+        chosen.sort_by_cached_key(|(id, _)| model_id(&self.sequences, *id));
+        let same_model = |(one, _): &(SequenceId, usize), (other, _): &(SequenceId, usize)| {
+            model_id(&self.sequences, *one) == model_id(&self.sequences, *other)
+        };
+        let parts = chosen.chunk_by(same_model).map(<[_]>::to_vec);
+        let parts: Vec<Vec<(SequenceId, usize)>> = parts.collect();
         for part in parts {
-            self.feed(&part)?;
+            let ended = self.feed(&part);
+            let is_own = part
+                .first()
+                .is_none_or(|(id, _)| model_id(&self.sequences, *id).is_none());
+            match ended {
+                Err(error) if !is_own => self.fail(&part, &error),
+                ended => ended?,
+            }
         }
         Ok(())
+    }
+
+    /// Ends the turns of sequences whose model cannot compute. Others go on.
+    fn fail(&mut self, part: &[(SequenceId, usize)], error: &rlf_policy::PolicyError) {
+        for (id, _) in part {
+            let turn = (self.sequences.get_mut(id)).and_then(|sequence| sequence.turn.take());
+            self.close(*id);
+            if let Some(turn) = turn {
+                let failed = GenerateError::Unavailable(error.to_string());
+                // A caller that has gone away needs no answer.
+                let _ = turn.reply.send(Err(failed));
+            }
+        }
     }
 
     /// Makes a forward pass over some tokens of sequences that have the same model.

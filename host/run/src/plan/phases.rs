@@ -101,6 +101,13 @@ impl RunMemory {
         let on_cpu = processor == Processor::Cpu;
         let (weights, caches) = models(config, shape, on_cpu && config.precision == Precision::F32);
         let on_device = |bytes| if on_cpu { bytes } else { 0 };
+        let sft = config.sft.as_ref().filter(|sft| sft.steps > 0);
+        let rl = config.rl.as_ref().filter(|rl| rl.steps > 0);
+        let moments = match (sft, rl) {
+            (None, None) => 0,
+            _ => planner.memory.moments(),
+        };
+        let replayed = rl.map_or(0, |rl| planner.replay_buffer(rl));
         let always = [
             if on_cpu {
                 certain("program, plugins, tasks", PROGRAM)
@@ -109,9 +116,10 @@ impl RunMemory {
             },
             certain("weights", planner.memory.weights()),
             certain("copies of weights for products", planner.memory.operands()),
-            certain("moments of the optimiser", planner.memory.moments()),
+            certain("moments of the optimiser", moments),
             certain("weights of models that plugins ask", on_device(weights)),
             bound("caches of models that plugins ask", on_device(caches)),
+            bound("groups that may train again", on_device(replayed)),
         ];
         let copies = planner.memory.checkpoint_copies();
         let mut phases = Vec::new();
@@ -121,16 +129,22 @@ impl RunMemory {
                 parts: vec![certain("copies of a parameter", copies)],
             });
         }
-        if let Some(sft) = config.sft.as_ref().filter(|sft| sft.steps > 0) {
+        if let Some(sft) = sft {
             phases.extend(planner.sft(sft)?);
         }
-        if let Some(rl) = config.rl.as_ref().filter(|rl| rl.steps > 0) {
+        if let Some(rl) = rl {
             phases.extend(planner.rl(rl)?);
+        }
+        if sft.is_none() && rl.is_none() {
+            phases.push(PhaseMemory {
+                name: "rollout and evaluation",
+                parts: present([planner.cache(), planner.decoding_step()?]),
+            });
         }
         let mut memory = Self {
             always: present(always),
             phases,
-            host: (!on_cpu).then_some(PROGRAM + weights + caches + copies),
+            host: (!on_cpu).then_some(PROGRAM + weights + caches + copies + replayed),
         };
         if on_cpu {
             let bytes = memory.peak() / OF_OTHER_PHASES;
@@ -192,7 +206,7 @@ impl Planner<'_> {
     }
 
     fn rl(&self, rl: &RlConfig) -> Result<[PhaseMemory; 2]> {
-        let trajectories = rl.prompts_per_step * rl.group_size;
+        let trajectories = (rl.prompts_per_step + replayed_groups(rl)) * rl.group_size;
         let passes = Passes {
             sequences: trajectories.div_ceil(rl.mini_batches.max(1)),
             micro_batch_tokens: rl.micro_batch_tokens,
@@ -228,6 +242,16 @@ impl Planner<'_> {
         let rollout = [self.cache(), self.decoding_step()?];
         update.parts.extend(present(rollout));
         Ok([evaluation, update])
+    }
+
+    /// The groups of a replay buffer: an id and a log-probability for each token.
+    fn replay_buffer(&self, rl: &RlConfig) -> u64 {
+        let Some(buffer) = &rl.replay_buffer else {
+            return 0;
+        };
+        let played = (rl.prompts_per_step as u64).saturating_mul(buffer.max_age);
+        let groups = played.min(buffer.most_groups() as u64);
+        groups * (rl.group_size * self.lengths.tokens) as u64 * 8
     }
 
     /// Decoding and updates, which take turns and have these names, beside these parts.
@@ -284,17 +308,15 @@ impl Planner<'_> {
         })
     }
 
-    /// The cache of an engine. The CPU's allocator may leave pages untouched until they are filled. An external engine has its
-    /// own memory.
+    /// The cache of an engine, all of which is taken with the first turn. An external engine has its own memory.
     fn cache(&self) -> MemoryPart {
         if self.config.external_engine.is_some() {
             return bound("cache of keys and values", 0);
         }
-        MemoryPart {
-            name: "cache of keys and values",
-            bytes: self.memory.cache(self.config.cache_tokens()),
-            is_bound: self.processor == Processor::Cpu,
-        }
+        certain(
+            "cache of keys and values",
+            self.memory.cache(self.config.cache_tokens()),
+        )
     }
 
     fn decoding_step(&self) -> Result<MemoryPart> {
@@ -356,6 +378,15 @@ fn models(config: &RunConfig, own: &Qwen3Config, shared: bool) -> (u64, u64) {
         caches += memory(None).cache(cache_tokens(policy));
     }
     (weights, caches)
+}
+
+/// Groups of earlier steps that a step trains on, at most.
+pub(super) fn replayed_groups(rl: &RlConfig) -> usize {
+    let buffer = rl.replay_buffer.as_ref();
+    buffer.map_or(0, |buffer| {
+        let played = (rl.prompts_per_step as u64).saturating_mul(buffer.max_age);
+        (buffer.groups_per_step).min(usize::try_from(played).unwrap_or(usize::MAX))
+    })
 }
 
 fn certain(name: &'static str, bytes: u64) -> MemoryPart {

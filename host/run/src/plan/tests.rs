@@ -129,7 +129,10 @@ fn configurations_for_two_cores_fit_eight_gigabytes() {
 
 #[test]
 fn what_does_not_fit_gets_changes_and_what_they_save_together() {
-    let settings = ["rl.activation_checkpointing=false"];
+    let settings = [
+        "rl.activation_checkpointing=false",
+        "engine.cache_tokens=262144",
+    ];
     let plan = on(
         &config("hotpotqa-search", &settings),
         "h100",
@@ -317,4 +320,86 @@ fn a_missing_checkpoint_is_named_with_its_key() {
         error.starts_with("model.checkpoint: ") && error.contains("nowhere"),
         "{error}"
     );
+}
+
+#[test]
+fn a_cache_whose_size_is_open_is_halved_until_it_fits_and_at_most_to_eight_contexts() {
+    let context = 4096;
+    let with = |machine: &str, settings: &[&str]| {
+        let settings: Vec<&str> = settings.iter().copied().chain(["precision=bf16"]).collect();
+        on(
+            &config("hotpotqa-search", &settings),
+            machine,
+            PublishedShape::Qwen3_0_6B,
+        )
+    };
+    assert_eq!(with("h200", &[]).cache_tokens, 64 * context);
+    let smaller = with("4090", &[]);
+    assert!((8 * context..64 * context).contains(&smaller.cache_tokens));
+    assert_eq!(smaller.fits(), Some(true));
+    // A size of the user's stays.
+    let own = with("4090", &["engine.cache_tokens=262144"]);
+    assert_eq!((own.cache_tokens, own.fits()), (64 * context, Some(false)));
+    // The smallest one, if none fits.
+    let large = config("hotpotqa-search", &["precision=bf16"]);
+    let large = on(&large, "4090", PublishedShape::Qwen3_8B);
+    assert_eq!(
+        (large.cache_tokens, large.fits()),
+        (8 * context, Some(false))
+    );
+    let keys: Vec<&str> = large.suggestions.iter().map(|one| one.key).collect();
+    assert!(!keys.contains(&"engine.cache_tokens"), "{keys:?}");
+}
+
+#[test]
+fn a_policy_that_is_only_played_has_no_moments_and_room_for_a_larger_cache() {
+    let trained = config("hotpotqa-search", &["precision=bf16"]);
+    let shape = PublishedShape::Qwen3_4B;
+    assert_eq!(on(&trained, "4090", shape).fits(), Some(false));
+    let mut played = trained;
+    (played.sft, played.rl) = (None, None);
+    let plan = on(&played, "4090", shape);
+    let names: Vec<&str> = plan.memory.always.iter().map(|part| part.name).collect();
+    assert!(!names.contains(&"moments of the optimiser"), "{names:?}");
+    let phases: Vec<&str> = plan.memory.phases.iter().map(|phase| phase.name).collect();
+    assert_eq!(phases, ["rollout and evaluation"]);
+}
+
+#[test]
+fn models_with_the_same_checkpoint_are_counted_once_and_replayed_groups_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().join("base");
+    std::fs::create_dir(&base).unwrap();
+    let shape = config("quickstart", &[]).shape(512).unwrap().unwrap();
+    let json = serde_json::to_string(&shape).unwrap();
+    std::fs::write(base.join("config.json"), json).unwrap();
+    let weights = |models: &[(&str, &str)]| -> u64 {
+        let mut settings: Vec<String> = (models.iter())
+            .map(|(name, more)| {
+                let base = base.display();
+                format!("models.{name}={{policy={{checkpoint='{base}'{more}}}}}")
+            })
+            .collect();
+        let granted: Vec<String> = models.iter().map(|(name, _)| format!("'{name}'")).collect();
+        settings.push(format!("plugins.judge.models=[{}]", granted.join(",")));
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        let plan = Plan::new(&config("quickstart", &settings), &cpu(1 << 40)).unwrap();
+        let mut parts = plan.memory.always.into_iter();
+        let part = parts.find(|part| part.name == "weights of models that plugins ask");
+        part.unwrap().bytes
+    };
+    let one = weights(&[("a", "")]);
+    assert_eq!(
+        weights(&[("a", ""), ("b", ", context=128, max_tokens=8")]),
+        one
+    );
+
+    let buffer = "rl.replay_buffer={groups_per_step=5, max_age=3}";
+    let plan = Plan::new(&config("quickstart", &[buffer]), &cpu(1 << 40)).unwrap();
+    let mut parts = plan.memory.always.into_iter();
+    let part = parts
+        .find(|part| part.name == "groups that may train again")
+        .unwrap();
+    // 15 groups of 8 trajectories with up to 384 tokens.
+    assert_eq!(part.bytes, 15 * 8 * 384 * 8);
 }

@@ -8,6 +8,7 @@ use rlf_train::config::RlConfig;
 
 use super::lengths::Lengths;
 use super::machine::Speed;
+use super::phases::replayed_groups;
 use crate::config::RunConfig;
 
 /// Share of the speed of matrix products that training reaches on the CPU: 99 to 138 GFLOP/s of about 300 on two cores.
@@ -149,9 +150,7 @@ impl Clock<'_> {
         // Replayed trajectories always need the log-probabilities of training.
         let is_uncorrected = f64::from(u8::from(rl.importance_cap.is_none()));
         let replayed = played + is_uncorrected * forward;
-        let replayed_groups =
-            (rl.replay_buffer.as_ref()).map_or(0, |buffer| buffer.groups_per_step);
-        let groups = rl.prompts_per_step as f64 * played + replayed_groups as f64 * replayed;
+        let groups = rl.prompts_per_step as f64 * played + replayed_groups(rl) as f64 * replayed;
         groups * rl.group_size as f64 / self.training_rate()
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use rlf_dialogue::score::Score;
-use rlf_dialogue::trajectory::{SampledTokens, Segment, Trajectory};
+use rlf_dialogue::trajectory::{SampledTokens, Segment, TrainingSequence, Trajectory};
 
 /// The reason why a trajectory cannot be trained on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -79,15 +79,25 @@ impl Sample {
         trajectory: &Trajectory,
         score: &Score,
     ) -> Result<(Self, Vec<SampledTokens>), SampleError> {
-        let id = || trajectory.id.clone();
+        Self::from_sequences(group, &trajectory.id, &trajectory.sequences, score)
+    }
+
+    /// As [`Self::from_graded`], from the id of a trajectory and its sequences.
+    pub(crate) fn from_sequences(
+        group: usize,
+        id: &str,
+        trained: &[TrainingSequence],
+        score: &Score,
+    ) -> Result<(Self, Vec<SampledTokens>), SampleError> {
+        let id = || id.to_owned();
         let rewards = std::iter::once(&score.reward).chain(score.turn_rewards.iter().flatten());
         let mut rewards = rewards.copied();
         if let Some(reward) = rewards.find(|reward| !(-LARGEST..=LARGEST).contains(reward)) {
             return Err(SampleError::Reward { id: id(), reward });
         }
-        let mut sequences = Vec::with_capacity(trajectory.sequences.len());
+        let mut sequences = Vec::with_capacity(trained.len());
         let (mut mask, mut log_probs, mut turns) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, sequence) in trajectory.sequences.iter().enumerate() {
+        for (index, sequence) in trained.iter().enumerate() {
             let tokens = sequence
                 .sampled()
                 .map_err(|source| SampleError::NotTrainable { id: id(), source })?;

@@ -75,7 +75,7 @@ impl RlConfig {
                 cap.is_finite() && cap >= 1.0,
                 "rl.importance_cap",
                 &cap,
-                "must be 1 or more; 2 is usual. Leave it out if this program samples the turns",
+                "must be 1 or more; leave it out for the default, which is 2 where it is needed",
             )?;
         }
         if let Some(bound) = self.dual_clip {
@@ -137,14 +137,7 @@ impl RlConfig {
             "write 0 to 16; with 1, trajectories are played while the step before updates",
         )?;
         if let Some(replay) = &self.replay_buffer {
-            replay.validate()?;
-            InvalidSetting::require(
-                smallest_group > 1,
-                "rl.replay_buffer.groups_per_step",
-                &replay.groups_per_step,
-                "this algorithm does not compare the trajectories of a group, so a group of an earlier step has nothing to be \
-                 compared with; leave out `rl.replay_buffer`, or choose another algorithm",
-            )?;
+            replay.validate(self.algorithm)?;
         }
         if let Some(overlong) = &self.overlong {
             overlong.validate()?;

@@ -51,6 +51,31 @@ fn a_staleness_that_needs_too_many_copies_is_refused_and_none_is_not_written_out
 }
 
 #[test]
+fn a_replay_buffer_is_for_algorithms_that_compare_with_the_group_alone() {
+    let buffer = "replay_buffer = { groups_per_step = 4, max_age = 2 }";
+    for algorithm in ["grpo", "mt-grpo", "dr-grpo", "rloo"] {
+        assert_eq!(
+            rl(&format!("algorithm = \"{algorithm}\"\n{buffer}")),
+            Ok(())
+        );
+    }
+    for algorithm in ["reinforce++", "reinforce++-baseline", "remax", "ppo"] {
+        let message = rl(&format!("algorithm = \"{algorithm}\"\n{buffer}")).unwrap_err();
+        assert!(message.contains("rl.replay_buffer"), "{message}");
+        assert!(message.contains("`rloo`"), "{message}");
+    }
+    for (key, value) in [
+        ("groups_per_step", 0),
+        ("groups_per_step", 100_001),
+        ("max_age", 0),
+    ] {
+        let message = rl(&format!("replay_buffer = {{ {key} = {value} }}")).unwrap_err();
+        let wanted = format!("`rl.replay_buffer.{key} = {value}`");
+        assert!(message.contains(&wanted), "{message}");
+    }
+}
+
+#[test]
 fn an_empty_group_is_refused_with_advice_that_helps() {
     let message = rl("group_size = 0\nalgorithm = \"reinforce++\"").unwrap_err();
     assert_eq!(message, "`rl.group_size = 0`: must be at least 1");

@@ -27,6 +27,8 @@ pub const CALLS_PER_TRAJECTORY: &str = "calls_per_trajectory";
 pub const CALLS: &str = "calls";
 /// Number of trajectories.
 pub const TRAJECTORIES: &str = "trajectories";
+/// Number of groups of earlier steps that trained again.
+pub const REPLAYED_GROUPS: &str = "replayed_groups";
 /// Share of the trajectories that do not train.
 pub const EXCLUDED: &str = "excluded";
 /// Tokens sampled per second.

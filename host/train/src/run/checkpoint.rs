@@ -29,7 +29,7 @@ const STATE: &str = "trainer.json";
 /// The file of the optimiser's state.
 pub(crate) const OPTIMIZER: &str = "optimizer.safetensors";
 /// Maximum size of a state in JSON, in bytes.
-const MAX_STATE_BYTES: u64 = 4 << 30;
+const MAX_STATE_BYTES: u64 = 64 << 30;
 /// Version of `trainer.json`; raised when a field changes its meaning.
 const FORMAT: u32 = 1;
 

@@ -86,6 +86,15 @@ pub enum RunError {
         /// The file.
         path: PathBuf,
     },
+    /// The weights that RL began with are gone.
+    #[error(
+        "{} is missing: it has the weights that RL began with, to which the KL is measured. Put it back from a copy, or resume \
+         with `--allow-changes --set rl.kl_coefficient=0`", path.display()
+    )]
+    NoReference {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Weights of the run that plugins ask are not the ones that were written.
     #[error(
         "{} is not as it was written: its content does not have the digest in BLAKE3SUMS beside it; put it back from a copy, \

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rlf_files::PARTIAL;
@@ -22,7 +23,7 @@ pub fn write_folder<E: From<RunError>>(
     let temporary = temporary_beside(path);
     let io = |source| RunError::io("write", path, source);
     // Held until the folder has its place.
-    let _held = own_empty(&temporary).map_err(io)?;
+    let _held = claim_empty(&temporary).map_err(io)?;
     let write = || -> Result<(), E> {
         fill(&temporary)?;
         sync_tree(&temporary).map_err(io)?;
@@ -35,19 +36,23 @@ pub fn write_folder<E: From<RunError>>(
     })
 }
 
-/// Makes a folder, or empties one that a crash left. It is this process's as long as the file is open.
-fn own_empty(folder: &Path) -> io::Result<File> {
+/// Makes a folder, or empties one that a crash left. This process owns it until the returned file is closed.
+fn claim_empty(folder: &Path) -> io::Result<File> {
     match fs::create_dir(folder) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         made => made?,
     }
+    let busy = || io::Error::new(ErrorKind::ResourceBusy, "another process is writing it");
     let held = File::open(folder)?;
     held.try_lock().map_err(|refused| match refused {
         TryLockError::Error(error) => error,
-        TryLockError::WouldBlock => {
-            io::Error::new(ErrorKind::ResourceBusy, "another process is writing it")
-        }
+        TryLockError::WouldBlock => busy(),
     })?;
+    // Another process may have renamed the opened folder meanwhile. A link is none that this program made.
+    let (opened, there) = (held.metadata()?, fs::symlink_metadata(folder)?);
+    if (opened.dev(), opened.ino()) != (there.dev(), there.ino()) {
+        return Err(busy());
+    }
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() && !path.is_symlink() {
@@ -113,6 +118,16 @@ mod tests {
         written.unwrap();
         assert_eq!(fs::read(path.join("weights")).unwrap(), b"first");
         assert!(!folder.path().join(".writing-model").exists());
+        // A link to somebody's folder is left alone.
+        let (theirs, link) = (
+            folder.path().join("theirs"),
+            folder.path().join(".writing-other"),
+        );
+        fs::create_dir(&theirs).unwrap();
+        write_file(&theirs.join("kept"), b"").unwrap();
+        std::os::unix::fs::symlink(&theirs, &link).unwrap();
+        assert!(write_folder(&folder.path().join("other"), |_| Ok::<(), RunError>(())).is_err());
+        assert!(theirs.join("kept").exists());
         // The place is taken now.
         let third = write_folder(&path, |inside| {
             write_file(&inside.join("weights"), b"third")

@@ -67,7 +67,7 @@ fn turns(prompts: &[Vec<u32>], cache_tokens: usize) -> (Vec<Generated>, Generato
         let model = model();
         let decoder = Decoder::new(&model, cache_tokens, CONTEXT, 1).unwrap();
         let first = inbox.recv().unwrap();
-        let decode_loop = DecodeLoop::new(&model, decoder, Vec::new(), config);
+        let mut decode_loop = DecodeLoop::new(&model, decoder, Vec::new(), config);
         (decode_loop.run(first, &inbox)).map_err(|error| error.to_string())
     });
     let generated = replies
@@ -211,7 +211,7 @@ fn adapted(model: &Model, seed: u64) -> Arc<Model> {
 }
 
 #[test]
-fn models_with_other_adapters_share_passes_pages_and_threads_and_each_draws_its_own_tokens() {
+fn models_with_other_adapters_share_one_engine_and_each_draws_the_tokens_that_it_draws_alone() {
     let model = model();
     let models = [None, Some(adapted(&model, 1)), Some(adapted(&model, 2))];
     // The same prompt for all of them: what one model has read, another one must not use.
@@ -251,4 +251,32 @@ fn models_with_other_adapters_share_passes_pages_and_threads_and_each_draws_its_
     }
     assert_ne!(together[0].log_probs, together[1].log_probs);
     assert_ne!(together[1].log_probs, together[2].log_probs);
+}
+
+#[test]
+fn a_model_that_cannot_compute_ends_its_own_turns_and_no_others() {
+    let model = model();
+    let broken = adapted(&model, 1);
+    for (_, variable) in broken.parameters() {
+        let huge = Tensor::full(3e38f32, variable.shape(), &Device::Cpu).unwrap();
+        variable.set(&huge).unwrap();
+    }
+    let broken = Arc::new(broken.copy().unwrap());
+    let mut decoding = small_cache(&model, 8);
+    let mut replies = Vec::new();
+    for (id, own) in [(1, None), (2, Some(broken)), (3, Some(adapted(&model, 2)))] {
+        let (reply, generated) = oneshot::channel();
+        decoding.handle(Command::Generate(request(id, &[3; 20], 9), own, reply));
+        replies.push(generated);
+    }
+    while decoding.sequences.values().any(|one| one.turn.is_some()) {
+        decoding.pass().unwrap();
+    }
+    let mut ended = replies
+        .into_iter()
+        .map(|mut reply| reply.try_recv().unwrap());
+    assert!(ended.next().unwrap().is_ok());
+    let failed = ended.next().unwrap().unwrap_err().to_string();
+    assert!(failed.contains("not finite"), "{failed}");
+    assert!(ended.next().unwrap().is_ok());
 }
