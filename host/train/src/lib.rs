@@ -21,7 +21,7 @@
 //! | the trajectories that train, and those that are left out and counted | [`batch`] |
 //! | the supervised loop | [`sft`] |
 //! | the reinforcement-learning loop | [`rl`] |
-//! | groups of earlier steps that train again | [`replay_buffer`] |
+//! | groups of earlier steps that train again | `replay_buffer` |
 //! | steps that are played while earlier ones update, and the weights that play them | `ahead`, `older_policies` |
 //! | the traits to implement to feed it: rollouts, demonstrations | [`rollouts`] |
 //! | the trait to implement to watch it: progress, evaluation, interruption | [`observer`] |
@@ -63,7 +63,7 @@ mod older_policies;
 pub mod overlong;
 pub mod phase;
 mod phase_loop;
-pub mod replay_buffer;
+mod replay_buffer;
 pub mod rl;
 pub mod rollouts;
 pub mod run;

@@ -3,7 +3,7 @@
 //! One step follows GRPO's algorithm 1 (arXiv:2402.03300). It gets groups that the policy played, already graded
 //! (see [`Rollouts`]), and turns their rewards into advantages. Then it updates for a few epochs of mini-batches, with the
 //! clipped ratio to the policy that played. With `rl.staleness`, older weights play: see the module `ahead`. With
-//! `rl.replay_buffer`, groups of earlier steps train again: see the module [`replay_buffer`](crate::replay_buffer).
+//! `rl.replay_buffer`, groups of earlier steps train again: see the module `replay_buffer`.
 
 use std::time::Instant;
 
