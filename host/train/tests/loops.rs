@@ -643,6 +643,17 @@ fn a_run_with_a_replay_buffer_killed_at_any_step_and_resumed_is_the_one_that_was
 }
 
 #[test]
+fn a_resumed_run_without_the_policy_that_rl_began_with_is_refused_and_takes_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    run(&path, false, &mut KillAfter(Phase::Rl, 3)).unwrap_err();
+    fs::remove_dir_all(path.join("reference")).unwrap();
+    let error = run(&path, true, &mut Unobserved).unwrap_err();
+    assert!(error.contains("reference is missing"), "{error}");
+    assert!(!path.join("reference").exists());
+}
+
+#[test]
 fn a_step_is_played_with_the_weights_of_earlier_steps_and_no_others() {
     let folder = tempfile::tempdir().unwrap();
     let keep = CheckpointConfig {

@@ -12,7 +12,7 @@ use rlf_train::metrics::MetricsLine;
 use rlf_train::phase::Phase;
 use rlf_train::run::{
     Checkpoint, FrozenMoment, FrozenWeights, Machine, RunDirectory, RunError, RunSpec, TaskFile,
-    TrainerState, content_changes,
+    TrainerState, content_changes, verify_weights,
 };
 
 fn spec() -> RunSpec {
@@ -488,6 +488,23 @@ fn a_byte_that_changed_in_a_checkpoint_is_noticed_and_the_one_before_is_named() 
     // An earlier version wrote no digests.
     fs::remove_file(saved[1].path.join("BLAKE3SUMS")).unwrap();
     assert_eq!(resume().unwrap().checkpoint.unwrap().path, saved[1].path);
+}
+
+#[test]
+fn weights_that_a_run_wrote_are_checked_by_whoever_reads_them_and_others_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
+    let path = checkpoint(&mut run, Phase::Rl, 1, false).path;
+    verify_weights(&path).unwrap();
+    let weights = path.join("model.safetensors");
+    let mut bytes = fs::read(&weights).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&weights, bytes).unwrap();
+    let error = verify_weights(&path).unwrap_err().to_string();
+    assert!(error.contains("model.safetensors"), "{error}");
+    // Another program's folder has no digests.
+    fs::remove_file(path.join("BLAKE3SUMS")).unwrap();
+    verify_weights(&path).unwrap();
 }
 
 #[test]

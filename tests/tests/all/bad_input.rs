@@ -314,6 +314,13 @@ fn a_checkpoint_or_tokenizer_that_is_damaged_or_does_not_fit_is_refused() {
         bytes.truncate(bytes.len() / 2);
         bytes
     };
+    // The checkpoint of a run has digests, that of another program has none.
+    files.refused_with_changed(
+        "model.safetensors",
+        half,
+        &["model.safetensors", "BLAKE3SUMS"],
+    );
+    fs::remove_file(files.checkpoint.join("BLAKE3SUMS")).expect("a run wrote it");
     files.refused_with_changed(
         "model.safetensors",
         half,
