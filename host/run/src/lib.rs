@@ -21,6 +21,7 @@
 //! | the memory and the time that a run needs, before anything is loaded | [`plan`]: [`Plan`] |
 //! | the parts of a run and how they are made | `parts`: [`RunParts`] |
 //! | the tokenizer, the chat template and the ids that end a turn | `text` |
+//! | the task files and weights that belong to a run's identity | `inputs` |
 //! | the source of tasks | [`tasks`]: files, or the questions about countries of the quickstart |
 //! | whether the tools that `[shown_tools]` names exist | `shown_tools` |
 //! | demonstrations, gold calls, playing them | [`demonstrations`] |
@@ -73,6 +74,7 @@ mod frozen_engine;
 mod frozen_policy;
 mod health;
 mod history;
+mod inputs;
 mod interruption;
 mod measured;
 mod models;

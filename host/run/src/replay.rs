@@ -34,6 +34,7 @@ use tempfile::TempDir;
 
 use crate::config::RunConfig;
 use crate::error::{RunFailure, SavedRunError};
+use crate::inputs;
 use crate::parts::RunParts;
 use crate::plugins::PluginSources;
 use crate::reporter::RunReporter;
@@ -138,8 +139,8 @@ impl Replay {
         let device = open_device(&parts.config.device)?.device;
         let machine = Machine::current(binary_hash(), device_name(&device));
         let mut changes = machine_changes(&run, &machine)?;
-        let (hashes, tasks) = (parts.plugin_hashes(), parts.tasks.files());
-        changes.extend(content_changes(&run, &hashes, &tasks)?);
+        let (hashes, inputs) = (parts.plugin_hashes(), inputs::of(&parts.config)?);
+        changes.extend(content_changes(&run, &hashes, &inputs)?);
         let took = |line: &Map<String, Value>| line.get(names::STEP_S)?.as_f64();
         let seconds = lines.range(first..=step).filter_map(|(_, line)| took(line));
         Ok(Self {

@@ -14,6 +14,7 @@ use rlf_train::run::{Checkpoint, config_path, content_changes};
 
 use crate::config::RunConfig;
 use crate::error::{RunFailure, SavedRunError};
+use crate::inputs;
 use crate::own_weights::Progress;
 use crate::parts::RunParts;
 use crate::plugins::PluginSources;
@@ -33,7 +34,7 @@ pub struct SavedRun {
 impl SavedRun {
     /// Opens the run in the folder `run` with its newest checkpoint; or, if the folder is a checkpoint of a run, such as
     /// `RUN/checkpoints/best`, that run with this checkpoint. It uses `device` if it is given, else the configured one.
-    /// Reports plugins and task files that have changed since the run was made.
+    /// Reports plugins, task files and models that have changed since the run was made.
     pub fn open(
         run: &Path,
         plugins: &PluginSources,
@@ -139,7 +140,7 @@ pub(crate) fn parts_of(
     reporter: &dyn RunReporter,
 ) -> Result<RunParts, RunFailure> {
     let parts = RunParts::from_run(config, &plugins.with_recorded(run), run, reporter)?;
-    let changes = content_changes(run, &parts.plugin_hashes(), &parts.tasks.files())?;
+    let changes = content_changes(run, &parts.plugin_hashes(), &inputs::of(&parts.config)?)?;
     for change in changes {
         reporter.warn(&format!("since the run was made, {change}"));
     }

@@ -21,6 +21,7 @@ use crate::control;
 use crate::demonstrations::batches::{DemonstrationBatches, rehearse_demonstrations};
 use crate::error::{ConfigurationError, RunFailure, TasksError};
 use crate::folder::NewRunFolder;
+use crate::inputs;
 use crate::interruption::Interruption;
 use crate::observer::RunObserver;
 use crate::own_weights::Progress;
@@ -134,7 +135,7 @@ pub fn train(
         let spec = RunSpec {
             config_toml,
             plugins: parts.plugin_hashes(),
-            tasks: parts.tasks.files(),
+            inputs: inputs::of(&parts.config)?,
             machine: Machine::current(binary_hash(), device_name(&choice.device)),
             assets: parts.assets()?,
         };

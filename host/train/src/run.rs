@@ -3,7 +3,7 @@
 //! ```text
 //! RUN/config.toml          the resolved configuration, every default written out
 //! RUN/plugins.json         hashes of the components that took part, and of the data bound to them
-//! RUN/tasks.json           hashes of the task files
+//! RUN/inputs.json          hashes of the task files, and of the weights that the configuration names
 //! RUN/machine.json         binary, processor and device: results are bit-identical only on the same
 //! RUN/assets/              tokenizer and other files that make a checkpoint loadable
 //! RUN/metrics.jsonl        one line a step, one per evaluation
@@ -41,17 +41,16 @@ use serde::Serialize;
 use crate::config::CheckpointConfig;
 use crate::phase::Phase;
 use error::bullets;
-use identity::{changes, has_task_hashes};
+use identity::{changes, has_input_hashes};
 use json_file::{read_json, write_json};
 use layout::{checkpoints_path, trajectories_path, trajectory_file};
 
 use checkpoint::copy_assets;
 pub use checkpoint::{BestValidation, Checkpoint, TrainerState, Validations};
 pub(crate) use checkpoint::{OPTIMIZER, read_state, write_state};
-pub use digests::file_digest;
 pub use error::RunError;
 pub use frozen::{FrozenMoment, FrozenWeights};
-pub use identity::{RunSpec, TaskFile, content_changes};
+pub use identity::{Input, RunSpec, content_changes};
 pub(crate) use layout::REPLAY;
 pub use layout::{
     assets_path, base_path, config_path, frozen_path, is_run, machine_path, metrics_path,
@@ -152,7 +151,7 @@ impl RunDirectory {
         make_folders(path)?;
         let mut warnings = Vec::new();
         let changes = changes(path, spec)?;
-        let unknown_tasks = !spec.tasks.is_empty() && !has_task_hashes(path);
+        let unknown_inputs = !spec.inputs.is_empty() && !has_input_hashes(path);
         if !changes.is_empty() {
             if !allow_changes {
                 return Err(RunError::Changed {
@@ -163,14 +162,14 @@ impl RunDirectory {
             warnings.push(format!("resuming with changes:\n{}", bullets(&changes)));
             whole::write_file(&config_path(path), spec.config_toml.as_bytes())?;
         }
-        if unknown_tasks {
+        if unknown_inputs {
             warnings.push(
-                "an earlier version began the run and kept no hashes of its task files; if they have changed since, that is \
-                 not noticed"
+                "an earlier version began the run and kept no hashes of its task files and models; if they have changed \
+                 since, that is not noticed"
                     .into(),
             );
         }
-        if unknown_tasks || !changes.is_empty() {
+        if unknown_inputs || !changes.is_empty() {
             spec.write_hashes(path)?;
         }
         let before: Machine = read_json(&machine_path(path))?;

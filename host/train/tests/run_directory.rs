@@ -11,7 +11,7 @@ use rlf_train::config::CheckpointConfig;
 use rlf_train::metrics::MetricsLine;
 use rlf_train::phase::Phase;
 use rlf_train::run::{
-    Checkpoint, FrozenMoment, FrozenWeights, Machine, RunDirectory, RunError, RunSpec, TaskFile,
+    Checkpoint, FrozenMoment, FrozenWeights, Input, Machine, RunDirectory, RunError, RunSpec,
     TrainerState, content_changes, verify_weights,
 };
 
@@ -23,14 +23,14 @@ fn spec() -> RunSpec {
             ("calculator".into(), "aaaa".into()),
             ("search".into(), "bbbb".into()),
         ]),
-        tasks: BTreeMap::from([("tasks.train".into(), task_file("/data/train.jsonl", "eeee"))]),
+        inputs: BTreeMap::from([("tasks.train".into(), input("/data/train.jsonl", "eeee"))]),
         machine: Machine::current("binary".into(), "cpu".into()),
         assets: vec![("tokenizer.json".into(), b"{}".to_vec())],
     }
 }
 
-fn task_file(path: &str, blake3: &str) -> TaskFile {
-    TaskFile {
+fn input(path: &str, blake3: &str) -> Input {
+    Input {
         path: path.into(),
         blake3: blake3.into(),
     }
@@ -310,13 +310,13 @@ fn changed_settings_and_plugins_are_refused_by_name_unless_allowed() {
 }
 
 #[test]
-fn a_task_file_whose_content_changed_is_refused_by_name_unless_allowed() {
+fn an_input_whose_content_changed_is_refused_by_name_unless_allowed() {
     let folder = tempfile::tempdir().unwrap();
     drop(RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap());
     let resume = |spec: &RunSpec, allow| RunDirectory::resume(folder.path(), spec, keep(2), allow);
     let with_file = |path, blake3| {
-        let tasks = BTreeMap::from([("tasks.train".into(), task_file(path, blake3))]);
-        RunSpec { tasks, ..spec() }
+        let inputs = BTreeMap::from([("tasks.train".into(), input(path, blake3))]);
+        RunSpec { inputs, ..spec() }
     };
     drop(resume(&with_file("/elsewhere/train.jsonl", "eeee"), false).unwrap());
     let edited = with_file("/data/train.jsonl", "ffff");
@@ -325,7 +325,7 @@ fn a_task_file_whose_content_changed_is_refused_by_name_unless_allowed() {
         "tasks.train: the content of /data/train.jsonl has changed: BLAKE3 was eeee, is ffff";
     assert!(message.contains(change), "{message}");
     assert!(message.contains("putting files back"), "{message}");
-    let changes = content_changes(folder.path(), &edited.plugins, &edited.tasks);
+    let changes = content_changes(folder.path(), &edited.plugins, &edited.inputs);
     assert_eq!(changes.unwrap(), [change]);
     drop(resume(&edited, true).unwrap());
     drop(resume(&edited, false).unwrap());
@@ -333,14 +333,46 @@ fn a_task_file_whose_content_changed_is_refused_by_name_unless_allowed() {
 }
 
 #[test]
-fn a_run_of_an_earlier_version_without_hashes_of_task_files_is_resumed_with_a_warning() {
+fn the_content_of_a_folder_is_that_of_its_weights_settings_tokenizer_and_template() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let files = [
+        "model.safetensors",
+        "config.json",
+        "tokenizer.json",
+        "chat_template.jinja",
+    ];
+    for name in files {
+        write(name, "before");
+    }
+    let digest = || Input::read(folder.path()).unwrap().blake3;
+    let before = digest();
+    write("README.md", "a note");
+    fs::create_dir(folder.path().join("notes.json")).unwrap();
+    assert_eq!(digest(), before);
+    for name in files {
+        write(name, "after");
+        assert_ne!(digest(), before, "{name}");
+        write(name, "before");
+    }
+    assert_eq!(digest(), before);
+    fs::rename(
+        folder.path().join(files[0]),
+        folder.path().join("other.safetensors"),
+    )
+    .unwrap();
+    assert_ne!(digest(), before, "another name");
+}
+
+#[test]
+fn a_run_of_an_earlier_version_without_hashes_of_inputs_is_resumed_with_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     drop(RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap());
-    fs::remove_file(folder.path().join("tasks.json")).unwrap();
+    fs::remove_file(folder.path().join("inputs.json")).unwrap();
     let resume = || RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap();
     let warnings = resume().warnings;
     assert!(
-        warnings[0].contains("no hashes of its task files"),
+        warnings[0].contains("no hashes of its task files and models"),
         "{warnings:?}"
     );
     // It has them from here on.

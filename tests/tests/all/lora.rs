@@ -152,4 +152,8 @@ fn a_model_is_exported_in_half_the_bytes_and_trains_on() {
         .with("rl.steps", 1)
         .without("sft");
     further.train("further", &[]);
+    // The weights that a run begins with are part of it.
+    fs::write(bf16.join("config.json"), config + "\n").expect("it can be written");
+    let resumed = further.try_train("further", &["--resume"]);
+    resumed.refused_with(&["model.checkpoint: the content of ", "--allow-changes"]);
 }

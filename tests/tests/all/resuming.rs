@@ -491,7 +491,7 @@ fn a_changed_task_file_is_a_change() {
     assert!(measured.succeeded().stderr.contains(&warned), "{measured}");
 
     // A run of an earlier version has no hashes: it is accepted, and has them from then on.
-    fs::remove_file(run.path().join("tasks.json")).expect("is there");
+    fs::remove_file(run.path().join("inputs.json")).expect("is there");
     let resumed = experiment.try_train("run", &["--resume"]);
     let warned = "kept no hashes of its task files";
     assert!(resumed.succeeded().stderr.contains(warned), "{resumed}");

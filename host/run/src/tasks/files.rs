@@ -1,6 +1,6 @@
 //! Tasks read from JSON lines. Training goes through them epoch by epoch, in shuffled order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,6 @@ use rlf_rollout::shown_tools::ShownTools;
 use rlf_rollout::task_environment::rehearse;
 use rlf_rollout::user;
 use rlf_rollout::{EpisodeContext, RolloutError};
-use rlf_train::run::{TaskFile, file_digest};
 
 use super::epochs::Epochs;
 use super::{TaskSource, named_tools};
@@ -35,7 +34,6 @@ const AT_ONCE: usize = 16;
 /// The tasks of a run's files, and the conversations to imitate if the configuration names a file of them.
 pub(crate) struct Files {
     seed: u64,
-    sources: BTreeMap<String, TaskFile>,
     train: Vec<Arc<Task>>,
     validation: Vec<Arc<Task>>,
     test: Vec<Arc<Task>>,
@@ -55,30 +53,6 @@ fn read_demonstrations(path: &Path) -> Result<Vec<Arc<rlf_import::Demonstration>
             }),
         })
         .collect()
-}
-
-/// The files of `[tasks]` with their content.
-fn task_files(config: &TasksConfig) -> Result<BTreeMap<String, TaskFile>, RunFailure> {
-    let named = [
-        ("tasks.train", &config.train),
-        ("tasks.validation", &config.validation),
-        ("tasks.test", &config.test),
-        ("tasks.demonstrations", &config.demonstrations),
-    ];
-    let mut files = BTreeMap::new();
-    for (key, path) in named {
-        // What was read from a pipe cannot be read again.
-        if let Some(path) = path.as_ref().filter(|path| path.is_file()) {
-            let digest = file_digest(path);
-            let unreadable = RunFailure::io(format!("cannot read {}", path.display()));
-            let file = TaskFile {
-                path: path.clone(),
-                blake3: digest.map_err(unreadable)?,
-            };
-            files.insert(key.into(), file);
-        }
-    }
-    Ok(files)
 }
 
 impl Files {
@@ -131,7 +105,6 @@ impl Files {
         };
         Ok(Self {
             seed,
-            sources: task_files(config)?,
             epochs: Epochs::new(seed, "tasks", train.len()),
             train,
             validation,
@@ -256,10 +229,6 @@ impl TaskSource for Files {
 
     fn all_tasks(&self) -> Vec<Arc<Task>> {
         self.all().cloned().collect()
-    }
-
-    fn files(&self) -> BTreeMap<String, TaskFile> {
-        self.sources.clone()
     }
 
     fn tools(&self) -> Option<BTreeSet<String>> {

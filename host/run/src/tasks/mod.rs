@@ -5,7 +5,7 @@ mod countries;
 mod epochs;
 mod files;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use rlf_dialogue::task::{NumberedTask, Task};
 use rlf_forge::countries::CountryTasks;
 use rlf_rollout::EpisodeContext;
 use rlf_rollout::shown_tools::ShownTools;
-use rlf_train::run::TaskFile;
 
 use crate::config::TasksConfig;
 use crate::demonstrations::DemonstrationSet;
@@ -46,12 +45,6 @@ pub trait TaskSource: Send + Sync {
 
     /// The tasks of all splits; empty if they are generated without end.
     fn all_tasks(&self) -> Vec<Arc<Task>>;
-
-    /// The files that tasks and demonstrations were read from, by the key of the configuration that names them. Pipes are
-    /// left out.
-    fn files(&self) -> BTreeMap<String, TaskFile> {
-        BTreeMap::new()
-    }
 
     /// The tools that any task may use. None if some task may use all loaded tools.
     fn tools(&self) -> Option<BTreeSet<String>>;

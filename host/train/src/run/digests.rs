@@ -3,6 +3,7 @@
 //!
 //! `BLAKE3SUMS` has one line for each file, in the format of the program `b3sum`, which can check it too.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -20,14 +21,7 @@ const FILE: &str = "BLAKE3SUMS";
 pub(super) fn write(folder: &Path) -> Result<(), RunError> {
     let mut files = Vec::new();
     collect(folder, &mut files)?;
-    files.sort();
-    let mut lines = String::new();
-    for (file, digest) in files.iter().zip(digests(&files)) {
-        let digest = digest.map_err(|e| RunError::io("read", file, e))?;
-        let name = file.strip_prefix(folder).unwrap_or(file);
-        let _ = writeln!(lines, "{digest}  {}", name.display());
-    }
-    whole::write_file(&folder.join(FILE), lines.as_bytes())
+    whole::write_file(&folder.join(FILE), lines(folder, files)?.as_bytes())
 }
 
 /// Adds the files of `folder` and of the folders in it that have a digest.
@@ -80,10 +74,37 @@ pub(super) fn altered(
 }
 
 /// The BLAKE3 digest of a file, in hexadecimal.
-pub fn file_digest(file: &Path) -> io::Result<String> {
+pub(super) fn file_digest(file: &Path) -> io::Result<String> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(File::open(file)?)?;
     Ok(hasher.finalize().to_hex().to_string())
+}
+
+/// The BLAKE3 digest of what a model is made of in `folder`: its weights, settings, tokenizer and template. It is that of
+/// their lines in the format of `b3sum`. Folders in `folder` do not count.
+pub(super) fn folder_digest(folder: &Path) -> Result<String, RunError> {
+    let list = |error| RunError::io("list", folder, error);
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(list)? {
+        let path = entry.map_err(list)?.path();
+        let end = path.extension().and_then(OsStr::to_str);
+        if path.is_file() && matches!(end, Some("safetensors" | "json" | "jinja")) {
+            files.push(path);
+        }
+    }
+    Ok(blake3::hash(lines(folder, files)?.as_bytes()).to_string())
+}
+
+/// One line for each of these files, with its digest and its name in `folder`.
+fn lines(folder: &Path, mut files: Vec<PathBuf>) -> Result<String, RunError> {
+    files.sort();
+    let mut lines = String::new();
+    for (file, digest) in files.iter().zip(digests(&files)) {
+        let digest = digest.map_err(|e| RunError::io("read", file, e))?;
+        let name = file.strip_prefix(folder).unwrap_or(file);
+        let _ = writeln!(lines, "{digest}  {}", name.display());
+    }
+    Ok(lines)
 }
 
 /// The digests of some files, which are read side by side.

@@ -37,10 +37,10 @@ pub enum RunError {
         /// The process id of its holder, if known.
         holder: String,
     },
-    /// The run was started with other settings, plugins or task files, so resuming would mix two experiments.
+    /// The run was started with other settings, plugins or inputs, so resuming would mix two experiments.
     #[error(
-        "the run in {} was begun with other settings, plugins or task files:\n{}\nundo the changes, putting files back as \
-         they were, or allow them; the result is then not that of an uninterrupted run", path.display(), bullets(changes)
+        "the run in {} was begun with other settings, plugins, task files or models:\n{}\nundo the changes, putting files \
+         back as they were, or allow them; the result is then not that of an uninterrupted run", path.display(), bullets(changes)
     )]
     Changed {
         /// The folder.

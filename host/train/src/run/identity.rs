@@ -1,17 +1,18 @@
-//! The identity of a run: its settings, plugins, task files and machine, and their differences when it resumes.
+//! The identity of a run: its settings, plugins, inputs and machine, and their differences when it resumes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::digests::{file_digest, folder_digest};
 use super::error::RunError;
 use super::json_file::{read_json, write_json};
-use super::layout::{config_path, plugins_path, tasks_path};
+use super::layout::{config_path, inputs_path, plugins_path};
 use super::machine::Machine;
 
 /// Everything that a new run writes into its folder to be recognised. A resumed run must have the same configuration
-/// (apart from `output` and `workers`), plugins and task files. Another machine causes a warning.
+/// (apart from `output` and `workers`), plugins and inputs. Another machine causes a warning.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunSpec {
     /// The resolved configuration as TOML, every default written out.
@@ -19,43 +20,57 @@ pub struct RunSpec {
     /// Hashes of the components, by alias, and of the data bound to them, by a name of the caller's
     /// choice.
     pub plugins: BTreeMap<String, String>,
-    /// The task files, by the key of the configuration that names them, such as `tasks.train`.
-    pub tasks: BTreeMap<String, TaskFile>,
+    /// The files and folders that the run reads, by the key of the configuration that names them, such as `tasks.train`.
+    pub inputs: BTreeMap<String, Input>,
     /// The binary and the machine.
     pub machine: Machine,
     /// The files that make a checkpoint loadable, by name: `tokenizer.json` and its configuration.
     pub assets: Vec<(String, Vec<u8>)>,
 }
 
-/// A task file and its content.
+/// A file or a folder that a run reads: tasks, or the weights of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskFile {
-    /// Its path when the run began. A file that was moved is still the same.
+pub struct Input {
+    /// Its path when the run began. An input that was moved is still the same.
     pub path: PathBuf,
-    /// Its content, as [`file_digest`](super::file_digest) gives it.
+    /// The digest of its content.
     pub blake3: String,
 }
 
-impl RunSpec {
-    /// Writes the hashes of plugins and task files into the folder of a run.
-    pub(super) fn write_hashes(&self, run: &Path) -> Result<(), RunError> {
-        write_json(&plugins_path(run), &self.plugins)?;
-        write_json(&tasks_path(run), &self.tasks)
+impl Input {
+    /// The input at `path`, as it is now. Of a folder, the files that make a checkpoint or adapters count: weights,
+    /// settings, tokenizer and template, which end in `.safetensors`, `.json` or `.jinja`.
+    pub fn read(path: &Path) -> Result<Self, RunError> {
+        let blake3 = if path.is_dir() {
+            folder_digest(path)?
+        } else {
+            file_digest(path).map_err(|e| RunError::io("read", path, e))?
+        };
+        let path = path.to_owned();
+        Ok(Self { path, blake3 })
     }
 }
 
-/// The differences between the plugins and task files of the run in `run` and these ones, one sentence each. A task file
-/// that only one of the two has is a difference of their configurations.
+impl RunSpec {
+    /// Writes the hashes of plugins and inputs into the folder of a run.
+    pub(super) fn write_hashes(&self, run: &Path) -> Result<(), RunError> {
+        write_json(&plugins_path(run), &self.plugins)?;
+        write_json(&inputs_path(run), &self.inputs)
+    }
+}
+
+/// The differences between the plugins and inputs of the run in `run` and these ones, one sentence each. An input that
+/// only one of the two has is a difference of their configurations.
 pub fn content_changes(
     run: &Path,
     plugins: &BTreeMap<String, String>,
-    tasks: &BTreeMap<String, TaskFile>,
+    inputs: &BTreeMap<String, Input>,
 ) -> Result<Vec<String>, RunError> {
     let mut changes = differences("plugin ", &read_json(&plugins_path(run))?, plugins);
-    if has_task_hashes(run) {
-        let before: BTreeMap<String, TaskFile> = read_json(&tasks_path(run))?;
-        for (key, now) in tasks {
-            if let Some(before) = before.get(key).filter(|file| file.blake3 != now.blake3) {
+    if has_input_hashes(run) {
+        let before: BTreeMap<String, Input> = read_json(&inputs_path(run))?;
+        for (key, now) in inputs {
+            if let Some(before) = before.get(key).filter(|input| input.blake3 != now.blake3) {
                 changes.push(format!(
                     "{key}: the content of {} has changed: BLAKE3 was {}, is {}",
                     now.path.display(),
@@ -68,12 +83,12 @@ pub fn content_changes(
     Ok(changes)
 }
 
-/// True if the run in `run` has hashes of its task files. Earlier versions wrote none.
-pub(super) fn has_task_hashes(run: &Path) -> bool {
-    tasks_path(run).exists()
+/// True if the run in `run` has hashes of its inputs. Earlier versions wrote none, or only those of task files.
+pub(super) fn has_input_hashes(run: &Path) -> bool {
+    inputs_path(run).exists()
 }
 
-/// The differences between the settings, plugins and task files of the run in `path` and those of `spec`, one
+/// The differences between the settings, plugins and inputs of the run in `path` and those of `spec`, one
 /// sentence each.
 pub(super) fn changes(path: &Path, spec: &RunSpec) -> Result<Vec<String>, RunError> {
     let file = config_path(path);
@@ -101,7 +116,7 @@ pub(super) fn changes(path: &Path, spec: &RunSpec) -> Result<Vec<String>, RunErr
         Ok(flat)
     };
     let mut changes = differences("", &settings(&before)?, &settings(&spec.config_toml)?);
-    changes.extend(content_changes(path, &spec.plugins, &spec.tasks)?);
+    changes.extend(content_changes(path, &spec.plugins, &spec.inputs)?);
     Ok(changes)
 }
 

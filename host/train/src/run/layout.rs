@@ -31,9 +31,9 @@ pub fn plugins_path(run: &Path) -> PathBuf {
     run.join("plugins.json")
 }
 
-/// The hashes of the task files of the run in `run`.
-pub(super) fn tasks_path(run: &Path) -> PathBuf {
-    run.join("tasks.json")
+/// The hashes of the inputs of the run in `run`.
+pub(super) fn inputs_path(run: &Path) -> PathBuf {
+    run.join("inputs.json")
 }
 
 /// The binary and machine with which the run in `run` was started.
