@@ -7,14 +7,15 @@
 //! | this machine, and GPUs by name | `machine` |
 //! | the lengths that are assumed | `lengths` |
 //! | changes that save memory | `changes` |
+//! | which of them make a run fit | `suggestions` |
 
 mod changes;
 mod lengths;
 mod machine;
 mod phases;
+mod suggestions;
 mod time;
 
-use std::fmt;
 use std::path::Path;
 
 use candle_core::Device;
@@ -24,11 +25,13 @@ use rlf_policy::{PolicyError, Qwen3Config};
 pub use lengths::Lengths;
 pub use machine::{PlannedMachine, Speed};
 pub use phases::{MemoryPart, PhaseMemory, RunMemory};
+pub use suggestions::Suggestion;
 pub use time::StepTimes;
 
 use crate::config::RunConfig;
 use crate::error::{ConfigurationError, RunFailure};
 use crate::reporter::RunReporter;
+use suggestions::suggest;
 
 /// Share of the memory by which an estimate may be wrong.
 const MARGIN: f64 = 0.1;
@@ -65,33 +68,6 @@ pub struct Plan {
     pub with_all: Option<u64>,
 }
 
-/// A change that saves memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Suggestion {
-    /// The key.
-    pub key: &'static str,
-    /// Its new value, as TOML.
-    pub value: String,
-    /// Bytes that it saves at the peak, after the changes before it.
-    pub saves: u64,
-    /// Effect on training, such as "trains without the KL term". None if only the work is cut differently.
-    pub effect: Option<&'static str>,
-}
-
-impl Suggestion {
-    /// True if this one comes first. Changes of what is trained come last.
-    fn beats(&self, other: &Self) -> bool {
-        let rank = |one: &Self| (one.effect.is_none(), one.saves);
-        self.saves > 0 && rank(self) > rank(other)
-    }
-}
-
-impl fmt::Display for Suggestion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {}", self.key, self.value)
-    }
-}
-
 impl Plan {
     /// Plans a run of `config`. Nothing is loaded but the shape of `model.checkpoint`, and `tokenizer.file` for a shape
     /// without a `vocab_size`.
@@ -121,16 +97,18 @@ impl Plan {
             with_all: None,
         };
         if plan.fits() == Some(false) {
-            let mut changed = plan.suggest(config)?;
-            // With these changes, there may be room for a larger cache.
-            changed.engine.cache_tokens = match asked.engine.cache_tokens {
-                Some(_) => changed.engine.cache_tokens,
-                None => None,
-            };
             let (shape, machine) = (&plan.shape, &plan.machine);
-            let changed = with_room(&changed, shape, machine, lengths)?;
-            let memory = RunMemory::new(&changed, shape, machine.processor, lengths)?;
-            plan.with_all = Some(memory.peak());
+            let peak = |config: &RunConfig| -> Result<u64, PolicyError> {
+                Ok(RunMemory::new(config, shape, machine.processor, lengths)?.peak())
+            };
+            let limit = machine.memory.unwrap_or(u64::MAX);
+            let (suggestions, mut changed) = suggest(config, machine.processor, limit, peak)?;
+            // With these changes, there may be room for a larger cache.
+            if asked.engine.cache_tokens.is_none() {
+                changed.engine.cache_tokens = None;
+            }
+            plan.with_all = Some(peak(&with_room(&changed, shape, machine, lengths)?)?);
+            plan.suggestions = suggestions;
         }
         Ok(plan)
     }
@@ -138,55 +116,6 @@ impl Plan {
     /// True if the device's memory is enough. None if its size is unknown.
     pub fn fits(&self) -> Option<bool> {
         (self.machine.memory).map(|memory| self.memory.peak() <= memory)
-    }
-
-    /// Finds changes by planning again with each: the one that saves most, then the one that saves most after it, until the
-    /// run fits or nothing saves more. Returns the configuration with all changes.
-    fn suggest(&mut self, config: &RunConfig) -> Result<RunConfig, PolicyError> {
-        let limit = self.machine.memory.unwrap_or(u64::MAX);
-        let machine = &self.machine;
-        let mut peak = self.memory.peak();
-        let mut now = config.clone();
-        while peak > limit {
-            let mut best: Option<(Suggestion, RunConfig)> = None;
-            for change in changes::changes(&now, machine.processor) {
-                for variant in change.variants {
-                    let memory =
-                        RunMemory::new(&variant, &self.shape, machine.processor, self.lengths)?;
-                    let suggestion = Suggestion {
-                        key: change.key,
-                        value: (change.value)(&variant),
-                        saves: peak.saturating_sub(memory.peak()),
-                        effect: change.effect,
-                    };
-                    let suffices = memory.peak() <= limit;
-                    if best
-                        .as_ref()
-                        .map_or(suggestion.saves > 0, |(best, _)| suggestion.beats(best))
-                    {
-                        best = Some((suggestion, variant));
-                    }
-                    // A stronger variant is not needed.
-                    if suffices {
-                        break;
-                    }
-                }
-            }
-            let Some((suggestion, changed)) = best else {
-                break;
-            };
-            peak -= suggestion.saves;
-            now = changed;
-            let mut suggestions = self.suggestions.iter_mut();
-            let same = suggestions.find(|other| other.key == suggestion.key);
-            if let Some(earlier) = same {
-                earlier.value = suggestion.value;
-                earlier.saves += suggestion.saves;
-            } else {
-                self.suggestions.push(suggestion);
-            }
-        }
-        Ok(now)
     }
 }
 
@@ -212,7 +141,7 @@ fn with_room(
             return Ok(with_room);
         }
         match smaller.next() {
-            Some(variant) => with_room = variant,
+            Some(variant) => with_room = variant.of(config),
             None => return Ok(with_room),
         }
     }

@@ -112,6 +112,7 @@ fn report(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) -> Value {
         "host_bytes": plan.memory.host,
         "sandboxes_bytes": sandboxes,
         "fits": plan.fits(),
+        "models_not_counted": plan.memory.unread,
         "suggestions": plan.suggestions.iter().map(suggestion).collect::<Value>(),
         "peak_bytes_with_suggestions": plan.with_all,
         "sft_step_s": plan.times.and_then(|times| times.sft),
@@ -164,6 +165,9 @@ fn print(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) {
     }
     say!();
     row("peak", peak(plan));
+    for unread in &plan.memory.unread {
+        row("not in it", unread.clone());
+    }
     if let Some(host) = plan.memory.host {
         let what = "of the host's memory, while a checkpoint is saved or loaded";
         row("host", format!("{} GB {what}", gigabytes(host)));

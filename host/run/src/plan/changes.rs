@@ -1,5 +1,7 @@
 //! Changes of a configuration that save memory.
 
+use std::fmt::Display;
+
 use rlf_policy::{LoraConfig, Precision, Processor};
 use rlf_train::config::{RlConfig, SftConfig};
 
@@ -11,10 +13,31 @@ pub(super) struct Change {
     pub(super) key: &'static str,
     /// Effect on training, if it has one.
     pub(super) effect: Option<&'static str>,
-    /// Reads the key's value, as TOML.
-    pub(super) value: fn(&RunConfig) -> String,
-    /// The changed configurations. Each saves at least as much as the one before it.
-    pub(super) variants: Vec<RunConfig>,
+    /// Its new values. Each saves at least as much as the one before it.
+    pub(super) variants: Vec<Variant>,
+}
+
+/// A new value of a key.
+pub(super) struct Variant {
+    /// The value, as TOML.
+    pub(super) value: String,
+    set: Box<dyn Fn(&mut RunConfig)>,
+}
+
+impl Variant {
+    fn new(value: impl Display, set: impl Fn(&mut RunConfig) + 'static) -> Self {
+        Self {
+            value: value.to_string(),
+            set: Box::new(set),
+        }
+    }
+
+    /// The configuration with this value.
+    pub(super) fn of(&self, config: &RunConfig) -> RunConfig {
+        let mut changed = config.clone();
+        (self.set)(&mut changed);
+        changed
+    }
 }
 
 /// Number of trajectories of full length that the cache has room for, at the least.
@@ -25,130 +48,86 @@ const LEAST_TOKENS: usize = 512;
 /// All changes that could save memory on a device of this kind, without variants that a run would refuse.
 pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
     let mut all = Vec::new();
+    let mut add = |key, effect, variants| {
+        all.push(Change {
+            key,
+            effect,
+            variants,
+        });
+    };
     if processor == Processor::Cuda && config.precision == Precision::F32 {
-        all.push(Change {
-            key: "precision",
-            effect: None,
-            value: |_| "\"bf16\"".to_owned(),
-            variants: vec![changed(config, |config| config.precision = Precision::Bf16)],
-        });
+        let bf16 = Variant::new("\"bf16\"", |config| config.precision = Precision::Bf16);
+        add("precision", None, vec![bf16]);
     }
-    all.push(Change {
-        key: "engine.cache_tokens",
-        effect: None,
-        value: |config| config.cache_tokens().to_string(),
-        variants: smaller_caches(config).collect(),
-    });
+    add(
+        "engine.cache_tokens",
+        None,
+        smaller_caches(config).collect(),
+    );
     if processor == Processor::Cpu {
-        all.push(Change {
-            key: "workers",
-            effect: None,
-            value: |config| config.workers().to_string(),
-            variants: halves(config.workers(), 1)
-                .map(|workers| changed(config, |config| config.workers = Some(workers)))
-                .collect(),
-        });
+        let fewer = halves(config.workers(), 1)
+            .map(|workers| Variant::new(workers, move |config| config.workers = Some(workers)));
+        add("workers", None, fewer.collect());
     }
-    all.extend(sft(config));
-    all.extend(rl(config));
+    if let Some(sft) = &config.sft {
+        let checkpointing = of_sft(true, |sft, on| sft.activation_checkpointing = on);
+        add("sft.activation_checkpointing", None, vec![checkpointing]);
+        let fewer = halves(sft.micro_batch_tokens, LEAST_TOKENS);
+        let fewer =
+            fewer.map(|tokens| of_sft(tokens, |sft, tokens| sft.micro_batch_tokens = tokens));
+        add("sft.micro_batch_tokens", None, fewer.collect());
+    }
+    if let Some(rl) = &config.rl {
+        let checkpointing = of_rl(true, |rl, on| rl.activation_checkpointing = on);
+        add("rl.activation_checkpointing", None, vec![checkpointing]);
+        let fewer = halves(rl.micro_batch_tokens, LEAST_TOKENS);
+        let fewer = fewer.map(|tokens| of_rl(tokens, |rl, tokens| rl.micro_batch_tokens = tokens));
+        add("rl.micro_batch_tokens", None, fewer.collect());
+        let effect = "plays and updates in turn, without older weights";
+        let in_turn = of_rl(0, |rl, staleness| rl.staleness = staleness);
+        add("rl.staleness", Some(effect), vec![in_turn]);
+        let no_kl = Variant::new("0.0", |config| {
+            config.rl.iter_mut().for_each(|rl| rl.kl_coefficient = 0.0);
+        });
+        add(
+            "rl.kl_coefficient",
+            Some("trains without the KL term"),
+            vec![no_kl],
+        );
+    }
     if config.model.lora.is_none() {
         let lora = LoraConfig::default();
-        all.push(Change {
-            key: "model.lora.rank",
-            effect: Some("trains adapters instead of the weights"),
-            value: |config| {
-                let rank = config.model.lora.as_ref().map(|lora| lora.rank);
-                rank.unwrap_or_default().to_string()
-            },
-            variants: vec![changed(config, |config| config.model.lora = Some(lora))],
+        let adapters = Variant::new(lora.rank, move |config| {
+            config.model.lora = Some(lora.clone())
         });
+        let effect = "trains adapters instead of the weights";
+        add("model.lora.rank", Some(effect), vec![adapters]);
     }
     for change in &mut all {
-        change.variants.retain(|variant| variant.check().is_ok());
+        let is_accepted = |variant: &Variant| variant.of(config).check().is_ok();
+        change.variants.retain(is_accepted);
     }
     all
 }
 
-/// The configuration with a half, a quarter, .. of its cache of keys and values.
-pub(super) fn smaller_caches(config: &RunConfig) -> impl Iterator<Item = RunConfig> + '_ {
+/// A half, a quarter, .. of the cache of keys and values.
+pub(super) fn smaller_caches(config: &RunConfig) -> impl Iterator<Item = Variant> + use<> {
     let least = LEAST_TRAJECTORIES * config.dialogue.context as usize;
-    halves(config.cache_tokens(), least)
-        .map(|tokens| changed(config, |config| config.engine.cache_tokens = Some(tokens)))
+    halves(config.cache_tokens(), least).map(|tokens| {
+        Variant::new(tokens, move |config| {
+            config.engine.cache_tokens = Some(tokens)
+        })
+    })
 }
 
-fn sft(config: &RunConfig) -> Vec<Change> {
-    let Some(sft) = &config.sft else {
-        return Vec::new();
-    };
-    let with = |apply: &dyn Fn(&mut SftConfig)| {
-        changed(config, |config| config.sft.iter_mut().for_each(apply))
-    };
-    vec![
-        Change {
-            key: "sft.activation_checkpointing",
-            effect: None,
-            value: |_| "true".to_owned(),
-            variants: vec![with(&|sft| sft.activation_checkpointing = true)],
-        },
-        Change {
-            key: "sft.micro_batch_tokens",
-            effect: None,
-            value: |config| {
-                let tokens = config.sft.as_ref().map(|sft| sft.micro_batch_tokens);
-                tokens.unwrap_or_default().to_string()
-            },
-            variants: halves(sft.micro_batch_tokens, LEAST_TOKENS)
-                .map(|tokens| with(&|sft| sft.micro_batch_tokens = tokens))
-                .collect(),
-        },
-    ]
+fn of_sft<T: Copy + Display + 'static>(value: T, set: fn(&mut SftConfig, T)) -> Variant {
+    let set = move |config: &mut RunConfig| config.sft.iter_mut().for_each(|sft| set(sft, value));
+    Variant::new(value, set)
 }
 
-fn rl(config: &RunConfig) -> Vec<Change> {
-    let Some(rl) = &config.rl else {
-        return Vec::new();
-    };
-    let with = |apply: &dyn Fn(&mut RlConfig)| {
-        changed(config, |config| config.rl.iter_mut().for_each(apply))
-    };
-    vec![
-        Change {
-            key: "rl.activation_checkpointing",
-            effect: None,
-            value: |_| "true".to_owned(),
-            variants: vec![with(&|rl| rl.activation_checkpointing = true)],
-        },
-        Change {
-            key: "rl.micro_batch_tokens",
-            effect: None,
-            value: |config| {
-                let tokens = config.rl.as_ref().map(|rl| rl.micro_batch_tokens);
-                tokens.unwrap_or_default().to_string()
-            },
-            variants: halves(rl.micro_batch_tokens, LEAST_TOKENS)
-                .map(|tokens| with(&|rl| rl.micro_batch_tokens = tokens))
-                .collect(),
-        },
-        Change {
-            key: "rl.staleness",
-            effect: Some("plays and updates in turn, without older weights"),
-            value: |_| "0".to_owned(),
-            variants: vec![with(&|rl| rl.staleness = 0)],
-        },
-        Change {
-            key: "rl.kl_coefficient",
-            effect: Some("trains without the KL term"),
-            value: |_| "0.0".to_owned(),
-            variants: vec![with(&|rl| rl.kl_coefficient = 0.0)],
-        },
-    ]
-}
-
-/// A copy of a configuration with a change.
-fn changed(config: &RunConfig, apply: impl FnOnce(&mut RunConfig)) -> RunConfig {
-    let mut changed = config.clone();
-    apply(&mut changed);
-    changed
+fn of_rl<T: Copy + Display + 'static>(value: T, set: fn(&mut RlConfig, T)) -> Variant {
+    let set = move |config: &mut RunConfig| config.rl.iter_mut().for_each(|rl| set(rl, value));
+    Variant::new(value, set)
 }
 
 /// Half of `value`, half of that, and so on, down to `least`.

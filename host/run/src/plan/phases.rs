@@ -61,6 +61,8 @@ pub struct RunMemory {
     pub phases: Vec<PhaseMemory>,
     /// Memory of the host, if the device has its own.
     pub host: Option<u64>,
+    /// The models that plugins ask whose checkpoints cannot be read, and why. Their memory is not counted.
+    pub unread: Vec<String>,
 }
 
 impl RunMemory {
@@ -99,7 +101,7 @@ impl RunMemory {
             lengths,
         };
         let on_cpu = processor == Processor::Cpu;
-        let (weights, caches) = models(config, shape, on_cpu && config.precision == Precision::F32);
+        let models = models(config, shape, on_cpu && config.precision == Precision::F32);
         let on_device = |bytes| if on_cpu { bytes } else { 0 };
         let sft = config.sft.as_ref().filter(|sft| sft.steps > 0);
         let rl = config.rl.as_ref().filter(|rl| rl.steps > 0);
@@ -117,8 +119,14 @@ impl RunMemory {
             certain("weights", planner.memory.weights()),
             certain("copies of weights for products", planner.memory.operands()),
             certain("moments of the optimiser", moments),
-            certain("weights of models that plugins ask", on_device(weights)),
-            bound("caches of models that plugins ask", on_device(caches)),
+            certain(
+                "weights of models that plugins ask",
+                on_device(models.weights),
+            ),
+            bound(
+                "caches of models that plugins ask",
+                on_device(models.caches),
+            ),
             bound("groups that may train again", on_device(replayed)),
         ];
         let copies = planner.memory.checkpoint_copies();
@@ -144,7 +152,8 @@ impl RunMemory {
         let mut memory = Self {
             always: present(always),
             phases,
-            host: (!on_cpu).then_some(PROGRAM + weights + caches + copies + replayed),
+            unread: models.unread,
+            host: (!on_cpu).then_some(PROGRAM + models.weights + models.caches + copies + replayed),
         };
         if on_cpu {
             let bytes = memory.peak() / OF_OTHER_PHASES;
@@ -342,26 +351,38 @@ impl Planner<'_> {
     }
 }
 
-/// Weights and caches of the policies that are models of plugins or users: checkpoints, or the run's own weights, whose shape is
-/// `own`. A checkpoint that cannot be read is left out: the run will name it. `shared` is true if the
+/// Policies that are models of plugins or users.
+#[derive(Default)]
+struct PlannedModels {
+    weights: u64,
+    caches: u64,
+    unread: Vec<String>,
+}
+
+/// The weights and caches of models: checkpoints, or the run's own weights, whose shape is `own`. `shared` is true if the
 /// frozen weights of the policy in training can be those of models, too.
-fn models(config: &RunConfig, own: &Qwen3Config, shared: bool) -> (u64, u64) {
-    let (mut weights, mut caches) = (0, 0);
+fn models(config: &RunConfig, own: &Qwen3Config, shared: bool) -> PlannedModels {
+    let mut planned = PlannedModels::default();
     let mut seen = BTreeSet::new();
-    for model in config.asked_models().values() {
+    for (name, model) in config.asked_models() {
         let Some(policy) = &model.policy else {
             continue;
         };
-        let (shape, lora) = match &policy.checkpoint {
+        let read = match &policy.checkpoint {
             Some(folder) => {
-                let adapter = policy.adapter.as_deref();
-                let lora = adapter.and_then(|adapter| LoraConfig::of_adapter(adapter).ok());
-                (Qwen3Config::load(folder).ok(), lora)
+                let adapter = policy.adapter.as_deref().map(LoraConfig::of_adapter);
+                Qwen3Config::load(folder).and_then(|shape| Ok((shape, adapter.transpose()?)))
             }
-            None => (Some(own.clone()), config.model.lora.clone()),
+            None => Ok((own.clone(), config.model.lora.clone())),
         };
-        let Some(shape) = shape else {
-            continue;
+        let (shape, lora) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                planned
+                    .unread
+                    .push(format!("models.{name}.policy: {error}"));
+                continue;
+            }
         };
         let memory = |lora: Option<&LoraConfig>| {
             PolicyMemory::new(&shape, lora, Processor::Cpu, Precision::F32)
@@ -372,12 +393,12 @@ fn models(config: &RunConfig, own: &Qwen3Config, shared: bool) -> (u64, u64) {
             None => lora.is_some() && (shared || !seen.insert(None)),
         };
         if !shares {
-            weights += memory(None).weights();
+            planned.weights += memory(None).weights();
         }
-        weights += lora.map_or(0, |lora| memory(Some(&lora)).copy());
-        caches += memory(None).cache(cache_tokens(policy));
+        planned.weights += lora.map_or(0, |lora| memory(Some(&lora)).copy());
+        planned.caches += memory(None).cache(cache_tokens(policy));
     }
-    (weights, caches)
+    planned
 }
 
 /// Groups of earlier steps that a step trains on, at most.
