@@ -233,7 +233,7 @@ pub(crate) struct Ablate {
     /// Override one key in all variants, such as rl.steps=20; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Print the table as JSON
+    /// Print the table as JSON; progress goes to standard error
     #[arg(long)]
     pub(crate) json: bool,
 }

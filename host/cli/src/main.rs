@@ -20,12 +20,8 @@
 /// `println!` that never panics. If output cannot be written, training goes on and the error is reported at the end,
 /// unless the reader just closed the pipe (`| head`).
 macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        if let Err(error) = writeln!(std::io::stdout(), $($text)*) {
-            crate::output::unwritten(error);
-        }
-    }};
+    () => { crate::output::say(format_args!("")) };
+    ($($text:tt)*) => { crate::output::say(format_args!($($text)*)) };
 }
 
 mod advice;

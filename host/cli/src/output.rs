@@ -1,7 +1,26 @@
-//! Handles standard output that cannot be written: the command finishes its work, then ends with an error.
+//! Writes lines to standard output. If it cannot be written, the command finishes its work, then ends with an error.
 
-use std::io::{self, ErrorKind};
+use std::fmt::Arguments;
+use std::io::{self, ErrorKind, Write as _};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// True while standard output is kept for a result.
+static FOR_RESULT: AtomicBool = AtomicBool::new(false);
+
+/// Prints a line on standard output, or on standard error while standard output is kept for a result.
+pub(crate) fn say(line: Arguments<'_>) {
+    if FOR_RESULT.load(Ordering::Relaxed) {
+        eprintln!("{line}");
+    } else if let Err(error) = writeln!(io::stdout(), "{line}") {
+        unwritten(error);
+    }
+}
+
+/// Keeps standard output for a result, such as JSON, until the result is ready. What is said meanwhile goes to standard error.
+pub(crate) fn keep_for_result(keep: bool) {
+    FOR_RESULT.store(keep, Ordering::Relaxed);
+}
 
 /// The first error in writing to standard output.
 static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();

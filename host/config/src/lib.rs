@@ -151,6 +151,8 @@ fn in_words(message: &str) -> String {
         "u8" | "u16" | "u32" | "u64" | "usize" | "i32" | "i64" => "a whole number",
         "f32" | "f64" => "a number",
         "a boolean" => "true or false",
+        "a sequence" => "a list",
+        wanted if wanted.starts_with("struct ") => "a table",
         _ => return message.to_owned(),
     };
     format!("{before}expected {wanted}")
@@ -232,6 +234,10 @@ mod tests {
         assert_eq!(
             message("[rollout]\nmax_turns = -1\n"),
             "c.toml:2:13: invalid value: integer `-1`, expected a whole number from 0 to 4294967295"
+        );
+        assert_eq!(
+            message("rollout = 3"),
+            "c.toml:1:11: invalid type: integer `3`, expected a table"
         );
     }
 

@@ -27,14 +27,12 @@ fn variants_are_trained_once_and_compared() {
     unknown.refused_with(&["there is no such variant; there are: answers, both"]);
 
     let first = ablate(&["--seeds", "1,2", "--json"]);
-    let last = first
-        .succeeded()
-        .stdout
-        .lines()
-        .last()
-        .expect("a line")
-        .to_owned();
-    let table: serde_json::Value = serde_json::from_str(&last).expect("JSON");
+    // Progress is told on standard error.
+    assert!(
+        first.stderr.contains("variant both, seed 2 (4 of 4)"),
+        "{first}"
+    );
+    let table: serde_json::Value = serde_json::from_str(&first.succeeded().stdout).expect("JSON");
     for variant in ["answers", "both"] {
         let row = &table[variant];
         assert_eq!(row["sampled"].as_array().map(Vec::len), Some(2), "{table}");
@@ -64,5 +62,5 @@ fn variants_are_trained_once_and_compared() {
 
     // A changed configuration is no variant of the same runs.
     let changed = ablate(&["--seeds", "1", "--set", "rl.steps=5"]);
-    changed.refused_with(&["rl.steps"]);
+    changed.refused_with(&["rl.steps", "(--output DIR trains all variants anew"]);
 }

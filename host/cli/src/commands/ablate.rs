@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use console::style;
-use rlf_run::{Interruption, PluginSources, RunConfig, RunEnd, RunHistory, RunStart, TrainOptions};
+use rlf_run::{
+    Interruption, PluginSources, RunConfig, RunEnd, RunFailure, RunHistory, RunStart, TrainOptions,
+};
+use rlf_train::error::TrainError;
 use rlf_train::metrics::names;
-use rlf_train::run::config_path;
+use rlf_train::run::{RunError, config_path};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -17,6 +20,7 @@ use crate::advice::with_options;
 use crate::arguments::Ablate;
 use crate::display::{name_width, percent};
 use crate::interrupt;
+use crate::output;
 use crate::plugins::{configuration, sources_for_training};
 use crate::progress::Progress;
 
@@ -49,6 +53,7 @@ pub(crate) fn run(options: &Ablate) -> anyhow::Result<ExitCode> {
     let file = configuration(&sources, &options.config)?;
     let planned = plan(options, &file)?;
     let interruption = interrupt::watch()?;
+    output::keep_for_result(options.json);
     for (number, one) in planned.iter().enumerate() {
         say!(
             "{} {}, seed {} ({} of {})",
@@ -65,6 +70,7 @@ pub(crate) fn run(options: &Ablate) -> anyhow::Result<ExitCode> {
         say!();
     }
     let results = results(&planned)?;
+    output::keep_for_result(false);
     if options.json {
         say!("{}", json!(results));
     } else {
@@ -156,8 +162,25 @@ fn train(
     };
     let training = rlf_run::train(planned.config.clone(), &options, Arc::new(Progress::new()));
     let end = super::runtime()?.block_on(training);
-    end.map_err(with_options)
+    end.map_err(told)
         .with_context(|| format!("variant {}, seed {}", planned.variant, planned.seed))
+}
+
+/// The error of a run. Its folder is chosen by the command, so the options of `train` do not mend it.
+fn told(failure: RunFailure) -> anyhow::Error {
+    match &failure {
+        RunFailure::Run(RunError::Changed { .. }) => {
+            anyhow!("{failure} (--output DIR trains all variants anew, in another folder)")
+        }
+        RunFailure::Run(RunError::Io { .. })
+        | RunFailure::Training(TrainError::Run(RunError::Io { .. })) => {
+            anyhow!("{failure} (the same command goes on from there)")
+        }
+        RunFailure::Run(_) | RunFailure::Training(TrainError::Run(_)) | RunFailure::Folder(_) => {
+            failure.into()
+        }
+        _ => with_options(failure),
+    }
 }
 
 /// The last evaluation of each run on the test split: by variant and number, the values of its seeds.
