@@ -1,8 +1,9 @@
 //! The matrix product of few rows, as a step of decoding has them.
 //!
 //! Every weight is read for only a few multiplications, so reading decides the time. A strip of columns is copied in long
-//! reads to panels that fit the cache, and all rows use it from there. Several threads can share one product: each has
-//! some of the columns.
+//! reads to panels that fit the cache, and all rows use it from there. For up to four rows there is nothing to gain by a
+//! copy, and [`streamed`](super::streamed) computes the same numbers without one. Several threads can share one product:
+//! each has some of the columns.
 
 #![allow(unsafe_code)] // Kernels read and write by pointers; each call stands behind an assertion on lengths.
 
@@ -10,6 +11,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::columns::by_columns;
+use super::streamed::{MOST_ROWS, Streamed};
 use super::weight::{Factor, K_BLOCK};
 use crate::simd::{self, Kernel, LANES, Lanes};
 
@@ -49,6 +51,17 @@ pub(super) fn few_rows_into(
     assert!(w.covers(k, n) && w.column_stride == 1);
     by_columns(out, n, PAIR, threads, |out, columns| {
         BUFFERS.with_borrow_mut(|buffers| {
+            if rows <= MOST_ROWS {
+                return simd::run(Streamed {
+                    x,
+                    w,
+                    size: (k, n),
+                    out: out.start(),
+                    columns,
+                    accumulate,
+                    sums: &mut buffers.panels,
+                });
+            }
             simd::run(FewRows {
                 x,
                 w,

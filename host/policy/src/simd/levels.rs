@@ -101,18 +101,18 @@ const UPPER_HALF: u32 = 0xFFFF_0000;
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        __m256, __m512, __m512bh, __mmask16, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch,
+        __m256, __m256i, __m512, __m512bh, __mmask16, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch,
         _mm256_add_epi32, _mm256_add_ps, _mm256_and_ps, _mm256_castps_si256, _mm256_castsi256_ps,
         _mm256_cvtepu16_epi32, _mm256_div_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256,
-        _mm256_max_ps, _mm256_min_ps, _mm256_mul_ps, _mm256_or_si256, _mm256_set1_epi32,
-        _mm256_set1_ps, _mm256_slli_epi32, _mm256_storeu_ps, _mm256_sub_ps, _mm512_add_epi32,
-        _mm512_add_ps, _mm512_and_si512, _mm512_castps_si512, _mm512_castsi512_ps,
-        _mm512_cvtepu16_epi32, _mm512_div_ps, _mm512_dpbf16_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
-        _mm512_loadu_si512, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_max_ps,
-        _mm512_min_ps, _mm512_mul_ps, _mm512_or_si512, _mm512_set1_epi32, _mm512_set1_ps,
-        _mm512_setzero_si512, _mm512_shuffle_i32x4, _mm512_slli_epi32, _mm512_storeu_ps,
-        _mm512_storeu_si512, _mm512_sub_ps, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64,
-        _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
+        _mm256_maskload_ps, _mm256_maskstore_ps, _mm256_max_ps, _mm256_min_ps, _mm256_mul_ps,
+        _mm256_or_si256, _mm256_set1_epi32, _mm256_set1_ps, _mm256_slli_epi32, _mm256_storeu_ps,
+        _mm256_sub_ps, _mm512_add_epi32, _mm512_add_ps, _mm512_and_si512, _mm512_castps_si512,
+        _mm512_castsi512_ps, _mm512_cvtepu16_epi32, _mm512_div_ps, _mm512_dpbf16_ps,
+        _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_mask_storeu_ps,
+        _mm512_maskz_loadu_ps, _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_or_si512,
+        _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_si512, _mm512_shuffle_i32x4,
+        _mm512_slli_epi32, _mm512_storeu_ps, _mm512_storeu_si512, _mm512_sub_ps,
+        _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
     };
 
     use super::super::{Kernel, dot_halves};
@@ -238,16 +238,46 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn load_first(self, p: *const f32, n: usize) -> Self::V {
-            let mut v = [0.0; LANES];
             unsafe {
-                p.copy_to_nonoverlapping(v.as_mut_ptr(), n.min(LANES));
-                self.load(v.as_ptr())
+                let (low, high) = first_halves(n);
+                (
+                    _mm256_maskload_ps(p, low),
+                    _mm256_maskload_ps(p.wrapping_add(8), high),
+                )
             }
         }
         #[inline(always)]
         unsafe fn store_first(self, p: *mut f32, n: usize, v: Self::V) {
-            let v = self.to_array(v);
-            unsafe { p.copy_from_nonoverlapping(v.as_ptr(), n.min(LANES)) };
+            unsafe {
+                let (low, high) = first_halves(n);
+                _mm256_maskstore_ps(p, low, v.0);
+                _mm256_maskstore_ps(p.wrapping_add(8), high, v.1);
+            }
+        }
+    }
+
+    /// Masks of the first `n` lanes, for both halves.
+    ///
+    /// # Safety
+    /// The processor has AVX2.
+    #[inline(always)]
+    unsafe fn first_halves(n: usize) -> (__m256i, __m256i) {
+        static ONES_THEN_ZEROS: [i32; 2 * LANES] = {
+            let mut lanes = [0; 2 * LANES];
+            let mut lane = 0;
+            while lane < LANES {
+                lanes[lane] = -1;
+                lane += 1;
+            }
+            lanes
+        };
+        unsafe {
+            // Sixteen numbers follow, of which the first `n` are ones.
+            let from = ONES_THEN_ZEROS.as_ptr().add(LANES - n.min(LANES));
+            (
+                _mm256_loadu_si256(from.cast()),
+                _mm256_loadu_si256(from.add(8).cast()),
+            )
         }
     }
 
