@@ -98,7 +98,7 @@ pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
     if config.model.lora.is_none() {
         let lora = LoraConfig::default();
         let adapters = Variant::new(lora.rank, move |config| {
-            config.model.lora = Some(lora.clone())
+            config.model.lora = Some(lora.clone());
         });
         let effect = "trains adapters instead of the weights";
         add("model.lora.rank", Some(effect), vec![adapters]);
@@ -115,7 +115,7 @@ pub(super) fn smaller_caches(config: &RunConfig) -> impl Iterator<Item = Variant
     let least = LEAST_TRAJECTORIES * config.dialogue.context as usize;
     halves(config.cache_tokens(), least).map(|tokens| {
         Variant::new(tokens, move |config| {
-            config.engine.cache_tokens = Some(tokens)
+            config.engine.cache_tokens = Some(tokens);
         })
     })
 }
