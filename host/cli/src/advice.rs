@@ -54,6 +54,31 @@ pub(crate) fn with_options(failure: impl Into<RunFailure>) -> anyhow::Error {
     anyhow!("{before}{failure}{after}")
 }
 
+/// Adds the options of `ablate` that mend the error of one of its runs. `ablate` chooses the run's folder and resumes it by
+/// itself, so the options of `train` do not apply.
+pub(crate) fn with_ablate_options(failure: RunFailure) -> anyhow::Error {
+    match &failure {
+        RunFailure::Run(RunError::Changed { path, changes }) => anyhow!(
+            "the run in {} was begun with other settings, plugins or inputs:\n  - {}\nundo the changes, or name another folder \
+             with --output DIR, in which all variants are trained anew",
+            path.display(),
+            changes.join("\n  - ")
+        ),
+        RunFailure::Run(error) | RunFailure::Training(TrainError::Run(error))
+            if for_run(error) == RESUME =>
+        {
+            anyhow!("{failure} (the same command goes on from there)")
+        }
+        RunFailure::Run(_)
+        | RunFailure::Training(TrainError::Run(_) | TrainError::Demonstrations { .. })
+        | RunFailure::Folder(_) => failure.into(),
+        _ => with_options(failure),
+    }
+}
+
+/// The option that goes on with a run.
+const RESUME: &str = " (--resume)";
+
 /// The option of `eval` that sets a key of `[endpoint]`.
 fn for_endpoint(key: &str) -> &'static str {
     match key {
@@ -77,7 +102,7 @@ fn for_run(error: &RunError) -> &'static str {
                 ErrorKind::StorageFull | ErrorKind::QuotaExceeded
             ) =>
         {
-            " (--resume)"
+            RESUME
         }
         _ => "",
     }
@@ -111,6 +136,41 @@ mod tests {
             assert!(!error.to_string().contains("--"), "{error}");
             let told = with_options(RunFailure::Run(error)).to_string();
             assert!(told.contains(option), "{told}");
+        }
+    }
+
+    #[test]
+    fn errors_of_ablate_name_no_options_of_train() {
+        let path = || "runs/a".into();
+        let io = |kind: ErrorKind| RunError::Io {
+            action: "write",
+            path: path(),
+            source: kind.into(),
+        };
+        let changed = RunError::Changed {
+            path: path(),
+            changes: vec!["seed: was 1, is 2".into()],
+        };
+        for (error, wanted) in [
+            (
+                changed,
+                "  - seed: was 1, is 2\nundo the changes, or name another folder with --output DIR",
+            ),
+            (
+                io(ErrorKind::StorageFull),
+                "(the same command goes on from there)",
+            ),
+            (io(ErrorKind::PermissionDenied), "cannot write runs/a"),
+            (
+                RunError::Exists { path: path() },
+                "runs/a already holds a run",
+            ),
+        ] {
+            let told = with_ablate_options(RunFailure::Run(error)).to_string();
+            assert!(told.contains(wanted), "{told}");
+            for option in ["--resume", "--allow-changes", "--run", "allow them"] {
+                assert!(!told.contains(option), "{told}");
+            }
         }
     }
 }

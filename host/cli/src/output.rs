@@ -11,13 +11,14 @@ static FOR_RESULT: AtomicBool = AtomicBool::new(false);
 /// Prints a line on standard output, or on standard error while standard output is kept for a result.
 pub(crate) fn say(line: Arguments<'_>) {
     if FOR_RESULT.load(Ordering::Relaxed) {
-        eprintln!("{line}");
+        // Nothing can be told to a user who has closed standard error.
+        let _ = writeln!(io::stderr(), "{line}");
     } else if let Err(error) = writeln!(io::stdout(), "{line}") {
         unwritten(error);
     }
 }
 
-/// Keeps standard output for a result, such as JSON, until the result is ready. What is said meanwhile goes to standard error.
+/// Keeps standard output for a result, such as JSON: from now on, what is said goes to standard error. `false` ends that.
 pub(crate) fn keep_for_result(keep: bool) {
     FOR_RESULT.store(keep, Ordering::Relaxed);
 }

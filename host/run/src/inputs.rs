@@ -8,9 +8,9 @@ use rlf_train::run::{Input, RunError};
 
 use crate::config::RunConfig;
 
-/// The inputs of a run with this configuration as they are now, by the key that names them. Pipes are left out, because
-/// they cannot be read again, and so is what is not there any more.
-pub(crate) fn of(config: &RunConfig) -> Result<BTreeMap<String, Input>, RunError> {
+/// The inputs of a run with this configuration as they are now, by the key that names them. What is not there any more is
+/// left out: a run whose checkpoints have all weights does not need those that it began with.
+pub(crate) fn read(config: &RunConfig) -> Result<BTreeMap<String, Input>, RunError> {
     let RunConfig { tasks, model, .. } = config;
     let models = config.asked_models();
     let lora = model.lora.as_ref();
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_and_folder_that_the_configuration_names_counts_by_its_key() {
+    fn the_files_and_folders_that_a_run_reads_count_by_their_keys() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         for name in ["base", "start", "judge", "taste"] {
@@ -87,7 +87,7 @@ mod tests {
             models = ['judge', 'old', 'gone', 'asked']";
         fs::write(path("run.toml"), text).unwrap();
         let config = RunConfig::load(&path("run.toml"), &[]).unwrap();
-        let inputs = of(&config).unwrap();
+        let inputs = read(&config).unwrap();
         let named: Vec<(&str, &str)> = inputs
             .iter()
             .map(|(key, input)| {

@@ -36,6 +36,9 @@ use suggestions::suggest;
 /// Share of the memory by which an estimate may be wrong.
 const MARGIN: f64 = 0.1;
 
+/// Number of trajectories of full length for which a cache has room, at the least, if its size is open.
+const LEAST_TRAJECTORIES: usize = 8;
+
 /// Options of [`Plan::new`], in addition to the configuration.
 #[derive(Debug, Clone)]
 pub struct PlanOptions {
@@ -96,12 +99,13 @@ impl Plan {
             suggestions: Vec::new(),
             with_all: None,
         };
-        if plan.fits() == Some(false) {
+        if let Some(limit) = plan.machine.memory
+            && plan.memory.peak() > limit
+        {
             let (shape, machine) = (&plan.shape, &plan.machine);
             let peak = |config: &RunConfig| -> Result<u64, PolicyError> {
                 Ok(RunMemory::new(config, shape, machine.processor, lengths)?.peak())
             };
-            let limit = machine.memory.unwrap_or(u64::MAX);
             let (suggestions, mut changed) = suggest(config, machine.processor, limit, peak)?;
             // With these changes, there may be room for a larger cache.
             if asked.engine.cache_tokens.is_none() {
@@ -133,7 +137,7 @@ fn with_room(
     else {
         return Ok(config.clone());
     };
-    let mut smaller = changes::smaller_caches(config);
+    let mut smaller = changes::smaller_caches(config, LEAST_TRAJECTORIES);
     let mut with_room = config.clone();
     loop {
         let memory = RunMemory::new(&with_room, shape, machine.processor, lengths)?;
@@ -141,7 +145,7 @@ fn with_room(
             return Ok(with_room);
         }
         match smaller.next() {
-            Some(variant) => with_room = variant.of(config),
+            Some(variant) => with_room = variant.applied_to(config),
             None => return Ok(with_room),
         }
     }
@@ -230,13 +234,13 @@ pub(crate) fn check(
     };
     let plan = Plan::new(config, &options)?;
     let (peak, least) = (plan.memory.peak(), plan.memory.least());
-    let device = plan.machine.name;
+    let device = plan.machine.name.clone();
     if least as f64 > limit as f64 * (1.0 + MARGIN) {
         return Err(RunFailure::TooLarge {
             needed: gigabytes(least),
             memory: gigabytes(limit),
             device,
-            mend: mend(&plan.suggestions),
+            mend: mend(&plan),
         });
     }
     if plan.cache_tokens < config.cache_tokens() {
@@ -253,9 +257,10 @@ pub(crate) fn check(
             "the run may need up to {} GB on {device}, which has {} GB{}",
             gigabytes(peak),
             gigabytes(limit),
-            match &plan.suggestions[..] {
-                [] => String::new(),
-                suggestions => format!("; {}", mend(suggestions)),
+            if plan.with_all.is_some() {
+                format!("; {}", mend(&plan))
+            } else {
+                String::new()
             }
         ));
     }
@@ -272,17 +277,24 @@ pub(crate) fn check(
     Ok(plan.cache_tokens)
 }
 
-/// Says which changes save most.
-fn mend(suggestions: &[Suggestion]) -> String {
-    let settings = suggestions.iter().take(3).map(|suggestion| {
-        let saves = gigabytes(suggestion.saves);
-        format!("`{suggestion}` saves {saves} GB")
-    });
-    let settings: Vec<String> = settings.collect();
-    if settings.is_empty() {
-        return "use a smaller model, or a device with more memory".to_owned();
+/// Says which changes make a run fit, and whether they do.
+fn mend(plan: &Plan) -> String {
+    let settings: Vec<String> = (plan.suggestions.iter())
+        .map(|suggestion| format!("`{suggestion}`"))
+        .collect();
+    let settings = settings.join(", ");
+    let larger = "use a smaller model, or a device with more memory";
+    match plan.with_all {
+        Some(all) if !plan.suggestions.is_empty() => {
+            let all_gigabytes = gigabytes(all);
+            if plan.machine.memory.is_some_and(|memory| all <= memory) {
+                format!("it fits in {all_gigabytes} GB with {settings}")
+            } else {
+                format!("{larger}: it would need up to {all_gigabytes} GB even with {settings}")
+            }
+        }
+        _ => larger.to_owned(),
     }
-    settings.join(", ")
 }
 
 /// Bytes in GB (10^9 bytes), with one digit after the point.

@@ -139,7 +139,7 @@ impl Replay {
         let device = open_device(&parts.config.device)?.device;
         let machine = Machine::current(binary_hash(), device_name(&device));
         let mut changes = machine_changes(&run, &machine)?;
-        let (hashes, inputs) = (parts.plugin_hashes(), inputs::of(&parts.config)?);
+        let (hashes, inputs) = (parts.plugin_hashes(), inputs::read(&parts.config)?);
         changes.extend(content_changes(&run, &hashes, &inputs)?);
         let took = |line: &Map<String, Value>| line.get(names::STEP_S)?.as_f64();
         let seconds = lines.range(first..=step).filter_map(|(_, line)| took(line));

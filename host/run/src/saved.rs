@@ -1,5 +1,6 @@
 //! A run with a checkpoint: evaluates its policy and plays single tasks.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::BoxFuture;
@@ -34,7 +35,7 @@ pub struct SavedRun {
 impl SavedRun {
     /// Opens the run in the folder `run` with its newest checkpoint; or, if the folder is a checkpoint of a run, such as
     /// `RUN/checkpoints/best`, that run with this checkpoint. It uses `device` if it is given, else the configured one.
-    /// Reports plugins, task files and models that have changed since the run was made.
+    /// Reports plugins and inputs that have changed since the run began.
     pub fn open(
         run: &Path,
         plugins: &PluginSources,
@@ -131,8 +132,8 @@ pub(crate) fn find(run: &Path) -> Result<(PathBuf, RunConfig, Checkpoint), RunFa
     Ok((run, config, checkpoint))
 }
 
-/// Makes the parts of the run in the folder `run`. Reports plugins and task files that have changed since the run was
-/// made.
+/// Makes the parts of the run in the folder `run`. Reports plugins and task files that have changed since the run
+/// began.
 pub(crate) fn parts_of(
     config: RunConfig,
     run: &Path,
@@ -140,9 +141,18 @@ pub(crate) fn parts_of(
     reporter: &dyn RunReporter,
 ) -> Result<RunParts, RunFailure> {
     let parts = RunParts::from_run(config, &plugins.with_recorded(run), run, reporter)?;
-    let changes = content_changes(run, &parts.plugin_hashes(), &inputs::of(&parts.config)?)?;
+    let inputs = inputs::read(&parts.config).unwrap_or_else(|error| {
+        // Only a comparison needs them here.
+        reporter.warn(&format!(
+            "whether the inputs of the run have changed is not known: {error}"
+        ));
+        BTreeMap::new()
+    });
+    let changes = content_changes(run, &parts.plugin_hashes(), &inputs)?;
     for change in changes {
-        reporter.warn(&format!("since the run was made, {change}"));
+        reporter.warn(&format!(
+            "since the run began or was last resumed, {change}"
+        ));
     }
     Ok(parts)
 }

@@ -12,7 +12,7 @@ use rlf_rollout::RolloutError;
 use rlf_train::config::{RlConfig, SftConfig};
 use rlf_train::phase::{Phase, PhaseEnd};
 use rlf_train::run::{
-    Checkpoint, Machine, RunDirectory, RunError, RunSpec, binary_hash, config_path,
+    Checkpoint, Machine, Resumed, RunDirectory, RunError, RunSpec, binary_hash, config_path,
 };
 use rlf_train::{rl, sft};
 
@@ -135,13 +135,16 @@ pub fn train(
         let spec = RunSpec {
             config_toml,
             plugins: parts.plugin_hashes(),
-            inputs: inputs::of(&parts.config)?,
+            inputs: inputs::read(&parts.config)?,
             machine: Machine::current(binary_hash(), device_name(&choice.device)),
             assets: parts.assets()?,
         };
-        let (mut run, checkpoint) = match &mut folder {
-            Some(folder) => (create_run(&parts, &spec, options, &path, folder)?, None),
-            None => resume_run(&parts, &spec, options, &path, &*reporter)?,
+        let (mut run, checkpoint, is_changed) = if let Some(folder) = &mut folder {
+            let run = create_run(&parts, &spec, options, &path, folder)?;
+            (run, None, false)
+        } else {
+            let resumed = resume_run(&parts, &spec, options, &path, &*reporter)?;
+            (resumed.run, resumed.checkpoint, resumed.is_changed)
         };
         let mut model = match &checkpoint {
             Some(checkpoint) => {
@@ -149,6 +152,10 @@ pub fn train(
             }
             None => weights::first(&parts, &run, &choice.device)?,
         };
+        if is_changed {
+            // The weights fit the changes. Otherwise the run would have stayed as it was.
+            run.record(&spec)?;
+        }
         let progress =
             (checkpoint.as_ref()).map_or(Progress::Start, |known| Progress::from(&known.state));
         parts.own_weights.advance(&path, progress, Some(&model))?;
@@ -209,14 +216,14 @@ fn create_run(
     Ok(run)
 }
 
-/// Opens the directory of the run at `path`, with its last checkpoint.
+/// Opens the directory of the run at `path`, with its last checkpoint. Reports the warnings.
 fn resume_run(
     parts: &RunParts,
     spec: &RunSpec,
     options: &TrainOptions,
     path: &Path,
     reporter: &dyn RunReporter,
-) -> Result<(RunDirectory, Option<Checkpoint>), RunFailure> {
+) -> Result<Resumed, RunFailure> {
     let allow_changes = options.start
         == RunStart::Resume {
             allow_changes: true,
@@ -226,7 +233,7 @@ fn resume_run(
     for warning in &resumed.warnings {
         reporter.warn(warning);
     }
-    Ok((resumed.run, resumed.checkpoint))
+    Ok(resumed)
 }
 
 /// Warns of default learning rates with adapters, because the defaults are for all weights.

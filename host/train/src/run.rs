@@ -3,7 +3,7 @@
 //! ```text
 //! RUN/config.toml          the resolved configuration, every default written out
 //! RUN/plugins.json         hashes of the components that took part, and of the data bound to them
-//! RUN/inputs.json          hashes of the task files, and of the weights that the configuration names
+//! RUN/inputs.json          hashes of the inputs: task files, models and recorded answers that the configuration names
 //! RUN/machine.json         binary, processor and device: results are bit-identical only on the same
 //! RUN/assets/              tokenizer and other files that make a checkpoint loadable
 //! RUN/metrics.jsonl        one line a step, one per evaluation
@@ -72,6 +72,8 @@ pub struct Resumed {
     pub checkpoint: Option<Checkpoint>,
     /// Messages for the user, although the run continues: allowed changes, another machine, missing hashes.
     pub warnings: Vec<String>,
+    /// True if the run has other settings or hashes than these, until [`RunDirectory::record`] is called.
+    pub is_changed: bool,
 }
 
 /// An open run, locked for this process.
@@ -133,8 +135,9 @@ impl RunDirectory {
     /// Opens the run in `path` and cuts it back to its newest checkpoint, or to its start.
     ///
     /// Fails if `spec` differs from the one that the run started with; the error names every difference. With
-    /// `allow_changes` the run uses the new settings from here on instead. A run of an earlier version has no hashes of its
-    /// task files. It is accepted with a warning, and keeps the present ones from here on.
+    /// `allow_changes` the run is opened nevertheless. A run of an earlier version has no hashes of its inputs. It is
+    /// accepted with a warning. In both cases [`RunDirectory::record`] makes `spec` that of the run, once the caller knows
+    /// that the run can go on with it.
     pub fn resume(
         path: &Path,
         spec: &RunSpec,
@@ -160,17 +163,13 @@ impl RunDirectory {
                 });
             }
             warnings.push(format!("resuming with changes:\n{}", bullets(&changes)));
-            whole::write_file(&config_path(path), spec.config_toml.as_bytes())?;
         }
         if unknown_inputs {
             warnings.push(
-                "an earlier version began the run and kept no hashes of its task files and models; if they have changed \
-                 since, that is not noticed"
+                "an earlier version began the run and kept no hashes of its inputs (RUN/inputs.json); if task files or models \
+                 have changed since, that is not noticed"
                     .into(),
             );
-        }
-        if unknown_inputs || !changes.is_empty() {
-            spec.write_hashes(path)?;
         }
         let before: Machine = read_json(&machine_path(path))?;
         if before.bits() != spec.machine.bits() {
@@ -213,7 +212,14 @@ impl RunDirectory {
             },
             checkpoint,
             warnings,
+            is_changed: unknown_inputs || !changes.is_empty(),
         })
+    }
+
+    /// Makes the settings and hashes of `spec` those of the run.
+    pub fn record(&self, spec: &RunSpec) -> Result<(), RunError> {
+        spec.write_hashes(self.path())?;
+        whole::write_file(&config_path(self.path()), spec.config_toml.as_bytes())
     }
 
     /// The folder.

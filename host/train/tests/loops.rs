@@ -1,9 +1,9 @@
 //! SFT, then RL, with a real policy of a few thousand parameters and rollouts of a game that needs no tools. A run
 //! that is killed at any point and resumed equals one that was not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -433,55 +433,73 @@ fn lines(folder: &Path) -> Vec<Value> {
         .collect()
 }
 
+/// Makes a run in `folder/whole` that nothing kills, and one for each of these steps that is killed after it and then
+/// resumed. All of them leave the same behind. Returns the folder of the first, and what it left.
+fn killed_and_resumed(
+    folder: &Path,
+    steps: impl IntoIterator<Item = (Phase, u64)>,
+    run: impl Fn(&Path, bool, &mut dyn Observer) -> Result<PhaseEnd, String>,
+) -> (PathBuf, BTreeMap<String, Vec<u8>>) {
+    let path = folder.join("whole");
+    assert_eq!(run(&path, false, &mut Unobserved), Ok(PhaseEnd::Finished));
+    let whole = remains(&path);
+    for (phase, step) in steps {
+        let killed = folder.join(format!("killed-{phase}-{step}"));
+        let error = run(&killed, false, &mut KillAfter(phase, step)).unwrap_err();
+        assert_eq!(error, format!("after {phase} step {step}: killed"));
+        assert_eq!(run(&killed, true, &mut Unobserved), Ok(PhaseEnd::Finished));
+        let resumed = remains(&killed);
+        let names = whole.keys().chain(resumed.keys());
+        let differs: BTreeSet<&String> = names
+            .filter(|name| resumed.get(*name) != whole.get(*name))
+            .collect();
+        assert!(
+            differs.is_empty(),
+            "{differs:?} after a kill at {phase} step {step} in {}",
+            folder.display()
+        );
+    }
+    (path, whole)
+}
+
+/// The steps of RL in these runs.
+fn rl_steps() -> impl Iterator<Item = (Phase, u64)> {
+    (1..=5).map(|step| (Phase::Rl, step))
+}
+
+/// The error of resuming the run in `path`.
+fn resuming_fails(path: &Path) -> String {
+    let spec = RunSpec {
+        config_toml: "seed = 3".into(),
+        ..RunSpec::default()
+    };
+    let error = RunDirectory::resume(path, &spec, KEEP, false).unwrap_err();
+    error.to_string()
+}
+
 #[test]
 fn a_run_killed_at_any_step_and_resumed_is_the_one_that_was_not() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = folder.path().join("whole");
-    assert_eq!(run(&whole, false, &mut Unobserved), Ok(PhaseEnd::Finished));
-    let whole = remains(&whole);
+    let steps = (1..=4).map(|step| (Phase::Sft, step)).chain(rl_steps());
+    let (_, whole) = killed_and_resumed(folder.path(), steps, run);
     assert!(
         whole.contains_key("checkpoints/latest/optimizer.safetensors"),
         "{:?}",
         whole.keys()
     );
-    assert_eq!(
-        whole
-            .keys()
-            .filter(|name| name.starts_with("trajectories/"))
-            .count(),
-        5
-    );
-
-    let steps = (1..=4)
-        .map(|step| (Phase::Sft, step))
-        .chain((1..=5).map(|step| (Phase::Rl, step)));
-    for (phase, step) in steps {
-        let killed = folder.path().join(format!("killed-{phase}-{step}"));
-        let error = run(&killed, false, &mut KillAfter(phase, step)).unwrap_err();
-        assert_eq!(error, format!("after {phase} step {step}: killed"));
-        assert_eq!(run(&killed, true, &mut Unobserved), Ok(PhaseEnd::Finished));
-        let resumed = remains(&killed);
-        assert_eq!(
-            whole.keys().collect::<Vec<_>>(),
-            resumed.keys().collect::<Vec<_>>()
-        );
-        for (name, bytes) in &whole {
-            assert!(
-                bytes == &resumed[name],
-                "{name} differs after a kill at {phase} step {step}"
-            );
-        }
-    }
+    let trajectories = whole
+        .keys()
+        .filter(|name| name.starts_with("trajectories/"));
+    assert_eq!(trajectories.count(), 5);
 }
 
 #[test]
 fn a_run_with_a_curriculum_killed_at_any_step_and_resumed_is_the_one_that_was_not() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("whole");
-    let game = play_with_curriculum;
-    let ended = run_with(&path, false, &mut game(), &mut Unobserved);
-    assert_eq!(ended, Ok(PhaseEnd::Finished));
-    let whole = remains(&path);
+    let run = |path: &Path, resume: bool, observer: &mut dyn Observer| {
+        run_with(path, resume, &mut play_with_curriculum(), observer)
+    };
+    let (path, whole) = killed_and_resumed(folder.path(), rl_steps(), run);
     assert!(whole.contains_key("checkpoints/latest/rollouts.json"));
     let drawn: Vec<Value> = lines(&path)
         .into_iter()
@@ -493,32 +511,13 @@ fn a_run_with_a_curriculum_killed_at_any_step_and_resumed_is_the_one_that_was_no
         drawn[1..].iter().all(|estimate| *estimate != 0.5),
         "{drawn:?}"
     );
-    for step in 1..=5 {
-        let killed = folder.path().join(format!("killed-{step}"));
-        run_with(&killed, false, &mut game(), &mut KillAfter(Phase::Rl, step)).unwrap_err();
-        let ended = run_with(&killed, true, &mut game(), &mut Unobserved);
-        assert_eq!(ended, Ok(PhaseEnd::Finished));
-        let resumed = remains(&killed);
-        let differs: Vec<&String> = whole
-            .keys()
-            .filter(|name| resumed.get(*name) != whole.get(*name))
-            .collect();
-        assert!(
-            differs.is_empty(),
-            "{differs:?} after a kill at step {step}"
-        );
-    }
     // A state whose byte changed on the disk is noticed.
     let state = path.join("checkpoints/rl-000005/rollouts.json");
     let text = fs::read_to_string(&state).unwrap();
     fs::remove_file(&state).unwrap();
     fs::write(&state, text.replacen("\"step\":4", "\"step\":3", 1)).unwrap();
-    let spec = RunSpec {
-        config_toml: "seed = 3".into(),
-        ..RunSpec::default()
-    };
-    let error = RunDirectory::resume(&path, &spec, KEEP, false).unwrap_err();
-    assert!(error.to_string().contains("rollouts.json"), "{error}");
+    let error = resuming_fails(&path);
+    assert!(error.contains("rollouts.json"), "{error}");
 }
 
 /// [`rl_config`] with older weights that play, and the correction for them.
@@ -540,38 +539,17 @@ fn a_run_with_staleness_killed_at_any_step_and_resumed_is_the_one_that_was_not()
         let run = |path: &Path, resume: bool, observer: &mut dyn Observer| {
             run_as(path, resume, &mut game(), observer, &config, &KEEP)
         };
-        let path = folder.path().join(format!("whole-{staleness}"));
-        assert_eq!(run(&path, false, &mut Unobserved), Ok(PhaseEnd::Finished));
-        let whole = remains(&path);
+        let folder = folder.path().join(staleness.to_string());
+        let (path, whole) = killed_and_resumed(&folder, rl_steps(), run);
         let older = whole.keys().filter(|name| name.contains("/older/"));
         let weights = older.filter(|name| name.ends_with("model.safetensors"));
         assert_eq!(weights.count() as u64, staleness);
-        for step in 1..=5 {
-            let killed = folder.path().join(format!("killed-{staleness}-{step}"));
-            run(&killed, false, &mut KillAfter(Phase::Rl, step)).unwrap_err();
-            let ended = run(&killed, true, &mut Unobserved);
-            assert_eq!(ended, Ok(PhaseEnd::Finished));
-            let resumed = remains(&killed);
-            let differs: Vec<&String> = whole
-                .keys()
-                .filter(|name| resumed.get(*name) != whole.get(*name))
-                .collect();
-            assert!(
-                differs.is_empty(),
-                "{differs:?} after a kill at step {step} with staleness {staleness}"
-            );
-        }
         // A byte of older weights that changed on the disk is noticed.
         let older = path.join("checkpoints/rl-000005/older/000004/model.safetensors");
         let mut bytes = fs::read(&older).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         fs::write(&older, bytes).unwrap();
-        let spec = RunSpec {
-            config_toml: "seed = 3".into(),
-            ..RunSpec::default()
-        };
-        let error = RunDirectory::resume(&path, &spec, KEEP, false).unwrap_err();
-        let error = error.to_string();
+        let error = resuming_fails(&path);
         assert!(error.contains("older/000004/model.safetensors"), "{error}");
     }
 }
@@ -592,8 +570,8 @@ fn a_run_with_a_replay_buffer_killed_at_any_step_and_resumed_is_the_one_that_was
         let run = |path: &Path, resume: bool, observer: &mut dyn Observer| {
             run_as(path, resume, &mut play(), observer, &config, &KEEP)
         };
-        let path = folder.path().join(format!("whole-{staleness}"));
-        assert_eq!(run(&path, false, &mut Unobserved), Ok(PhaseEnd::Finished));
+        let folder = folder.path().join(staleness.to_string());
+        let (path, whole) = killed_and_resumed(&folder, rl_steps(), run);
         let rl = lines(&path)
             .into_iter()
             .filter(|line| line["phase"] == "rl");
@@ -609,35 +587,14 @@ fn a_run_with_a_replay_buffer_killed_at_any_step_and_resumed_is_the_one_that_was
             assert_eq!(line["replay_age"], 1.0, "{line}");
             assert!(line["replay_mismatch"].as_f64() > Some(1e-4), "{line}");
         }
-        let whole = remains(&path);
         assert!(whole.contains_key("checkpoints/latest/replay.json"));
-        for step in 1..=5 {
-            let killed = folder.path().join(format!("killed-{staleness}-{step}"));
-            run(&killed, false, &mut KillAfter(Phase::Rl, step)).unwrap_err();
-            let ended = run(&killed, true, &mut Unobserved);
-            assert_eq!(ended, Ok(PhaseEnd::Finished));
-            let resumed = remains(&killed);
-            let differs: Vec<&String> = whole
-                .keys()
-                .filter(|name| resumed.get(*name) != whole.get(*name))
-                .collect();
-            assert!(
-                differs.is_empty(),
-                "{differs:?} after a kill at step {step}"
-            );
-        }
         // A byte that changed on the disk is noticed.
         let kept = path.join("checkpoints/rl-000005/replay.json");
         let changed = fs::read_to_string(&kept)
             .unwrap()
             .replacen("task-", "task_", 1);
         fs::write(&kept, changed).unwrap();
-        let spec = RunSpec {
-            config_toml: "seed = 3".into(),
-            ..RunSpec::default()
-        };
-        let error = RunDirectory::resume(&path, &spec, KEEP, false).unwrap_err();
-        let error = error.to_string();
+        let error = resuming_fails(&path);
         assert!(error.contains("rl-000005/replay.json"), "{error}");
     }
 }
@@ -863,34 +820,17 @@ fn ppo_config() -> RlConfig {
 #[test]
 fn a_run_of_ppo_killed_at_any_step_and_resumed_is_the_one_that_was_not() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("whole");
     let config = ppo_config();
     let run = |path: &Path, resume: bool, observer: &mut dyn Observer| {
         run_as(path, resume, &mut play(), observer, &config, &KEEP)
     };
-    assert_eq!(run(&path, false, &mut Unobserved), Ok(PhaseEnd::Finished));
-    let whole = remains(&path);
+    let (path, whole) = killed_and_resumed(folder.path(), rl_steps(), run);
     for file in ["value_head", "value_head_optimizer"] {
         let name = format!("checkpoints/latest/{file}.safetensors");
         assert!(whole.contains_key(&name), "{:?}", whole.keys());
     }
     // Another program loads the checkpoint without its head.
     Model::load(&path.join("checkpoints/latest"), &Device::Cpu).unwrap();
-    for step in 1..=5 {
-        let killed = folder.path().join(format!("killed-{step}"));
-        run(&killed, false, &mut KillAfter(Phase::Rl, step)).unwrap_err();
-        let ended = run(&killed, true, &mut Unobserved);
-        assert_eq!(ended, Ok(PhaseEnd::Finished));
-        let resumed = remains(&killed);
-        let differs: Vec<&String> = whole
-            .keys()
-            .filter(|name| resumed.get(*name) != whole.get(*name))
-            .collect();
-        assert!(
-            differs.is_empty(),
-            "{differs:?} after a kill at step {step}"
-        );
-    }
 }
 
 #[test]

@@ -293,7 +293,7 @@ fn changed_settings_and_plugins_are_refused_by_name_unless_allowed() {
         "plugin search: was bbbb, is cccc",
         "plugin lookup: is new, dddd",
         "plugin calculator: was aaaa, is gone",
-        "or allow them",
+        "or allow the changes",
     ] {
         assert!(message.contains(part), "{part:?} is not in {message}");
     }
@@ -303,6 +303,8 @@ fn changed_settings_and_plugins_are_refused_by_name_unless_allowed() {
         panic!("{:?}", resumed.warnings)
     };
     assert!(warning.contains("seed: was 7, is gone"), "{warning}");
+    assert!(resumed.is_changed);
+    resumed.run.record(&changed).unwrap();
     drop(resumed);
     // From here on the run has the new settings.
     drop(RunDirectory::resume(folder.path(), &changed, keep(2), false).unwrap());
@@ -324,10 +326,15 @@ fn an_input_whose_content_changed_is_refused_by_name_unless_allowed() {
     let change =
         "tasks.train: the content of /data/train.jsonl has changed: BLAKE3 was eeee, is ffff";
     assert!(message.contains(change), "{message}");
-    assert!(message.contains("putting files back"), "{message}");
+    assert!(message.contains("files back as they were"), "{message}");
     let changes = content_changes(folder.path(), &edited.plugins, &edited.inputs);
     assert_eq!(changes.unwrap(), [change]);
+    // Nothing of the run has changed before its user knows that it can go on.
     drop(resume(&edited, true).unwrap());
+    drop(resume(&with_file("/data/train.jsonl", "eeee"), false).unwrap());
+    let resumed = resume(&edited, true).unwrap();
+    resumed.run.record(&edited).unwrap();
+    drop(resumed);
     drop(resume(&edited, false).unwrap());
     assert!(resume(&spec(), false).is_err());
 }
@@ -347,8 +354,10 @@ fn the_content_of_a_folder_is_that_of_its_weights_settings_tokenizer_and_templat
     }
     let digest = || Input::read(folder.path()).unwrap().blake3;
     let before = digest();
-    write("README.md", "a note");
-    fs::create_dir(folder.path().join("notes.json")).unwrap();
+    for name in ["README.md", "notes.json", "optimizer.safetensors"] {
+        write(name, "not of the model");
+    }
+    fs::create_dir(folder.path().join("model.json")).unwrap();
     assert_eq!(digest(), before);
     for name in files {
         write(name, "after");
@@ -356,12 +365,10 @@ fn the_content_of_a_folder_is_that_of_its_weights_settings_tokenizer_and_templat
         write(name, "before");
     }
     assert_eq!(digest(), before);
-    fs::rename(
-        folder.path().join(files[0]),
-        folder.path().join("other.safetensors"),
-    )
-    .unwrap();
-    assert_ne!(digest(), before, "another name");
+    write("model-2.safetensors", "more weights");
+    assert_ne!(digest(), before, "another file");
+    let pipe = Input::read(Path::new("/dev/null")).unwrap().blake3;
+    assert!(pipe.starts_with("unknown"), "{pipe}");
 }
 
 #[test]
@@ -370,11 +377,14 @@ fn a_run_of_an_earlier_version_without_hashes_of_inputs_is_resumed_with_a_warnin
     drop(RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap());
     fs::remove_file(folder.path().join("inputs.json")).unwrap();
     let resume = || RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap();
-    let warnings = resume().warnings;
+    let resumed = resume();
+    let warnings = &resumed.warnings;
     assert!(
-        warnings[0].contains("no hashes of its task files and models"),
+        warnings[0].contains("no hashes of its inputs"),
         "{warnings:?}"
     );
+    resumed.run.record(&spec()).unwrap();
+    drop(resumed);
     // It has them from here on.
     assert_eq!(resume().warnings, [""; 0]);
 }

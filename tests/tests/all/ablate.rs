@@ -62,5 +62,5 @@ fn variants_are_trained_once_and_compared() {
 
     // A changed configuration is no variant of the same runs.
     let changed = ablate(&["--seeds", "1", "--set", "rl.steps=5"]);
-    changed.refused_with(&["rl.steps", "(--output DIR trains all variants anew"]);
+    changed.refused_with(&["rl.steps", "name another folder with --output DIR"]);
 }

@@ -476,24 +476,20 @@ fn a_changed_task_file_is_a_change() {
     );
     let refused = || {
         let resumed = experiment.try_train("run", &["--resume"]);
-        resumed.refused_with(&[
-            &change,
-            "putting files back as they were",
-            "--allow-changes",
-        ]);
+        resumed.refused_with(&[&change, "files back as they were", "--allow-changes"]);
     };
     refused();
     let plugins = experiment.host().plugins().to_str().expect("a plain name");
     let measured = experiment
         .host()
         .run(["eval", run.as_str(), "--plugins", plugins]);
-    let warned = format!("since the run was made, {change}");
+    let warned = format!("since the run began or was last resumed, {change}");
     assert!(measured.succeeded().stderr.contains(&warned), "{measured}");
 
     // A run of an earlier version has no hashes: it is accepted, and has them from then on.
     fs::remove_file(run.path().join("inputs.json")).expect("is there");
     let resumed = experiment.try_train("run", &["--resume"]);
-    let warned = "kept no hashes of its task files";
+    let warned = "kept no hashes of its inputs";
     assert!(resumed.succeeded().stderr.contains(warned), "{resumed}");
     fs::write(&tasks, rows(3)).expect("can be written");
     refused();

@@ -5,18 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, bail, ensure};
 use console::style;
-use rlf_run::{
-    Interruption, PluginSources, RunConfig, RunEnd, RunFailure, RunHistory, RunStart, TrainOptions,
-};
-use rlf_train::error::TrainError;
+use rlf_run::{Interruption, PluginSources, RunConfig, RunEnd, RunHistory, RunStart, TrainOptions};
 use rlf_train::metrics::names;
-use rlf_train::run::{RunError, config_path};
+use rlf_train::run::config_path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::advice::with_options;
+use crate::advice::{with_ablate_options, with_options};
 use crate::arguments::Ablate;
 use crate::display::{name_width, percent};
 use crate::interrupt;
@@ -99,6 +96,10 @@ fn plan(options: &Ablate, file: &Path) -> anyhow::Result<Vec<Planned>> {
             names.join(", ")
         );
     }
+    let mut seeds = BTreeSet::new();
+    if let Some(twice) = options.seeds.iter().find(|seed| !seeds.insert(*seed)) {
+        bail!("--seeds names {twice} twice; name each seed once");
+    }
     let mut planned = Vec::new();
     for (name, variant) in &part.ablate {
         ensure!(
@@ -162,25 +163,8 @@ fn train(
     };
     let training = rlf_run::train(planned.config.clone(), &options, Arc::new(Progress::new()));
     let end = super::runtime()?.block_on(training);
-    end.map_err(told)
+    end.map_err(with_ablate_options)
         .with_context(|| format!("variant {}, seed {}", planned.variant, planned.seed))
-}
-
-/// The error of a run. Its folder is chosen by the command, so the options of `train` do not mend it.
-fn told(failure: RunFailure) -> anyhow::Error {
-    match &failure {
-        RunFailure::Run(RunError::Changed { .. }) => {
-            anyhow!("{failure} (--output DIR trains all variants anew, in another folder)")
-        }
-        RunFailure::Run(RunError::Io { .. })
-        | RunFailure::Training(TrainError::Run(RunError::Io { .. })) => {
-            anyhow!("{failure} (the same command goes on from there)")
-        }
-        RunFailure::Run(_) | RunFailure::Training(TrainError::Run(_)) | RunFailure::Folder(_) => {
-            failure.into()
-        }
-        _ => with_options(failure),
-    }
 }
 
 /// The last evaluation of each run on the test split: by variant and number, the values of its seeds.

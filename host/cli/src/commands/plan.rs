@@ -112,7 +112,7 @@ fn report(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) -> Value {
         "host_bytes": plan.memory.host,
         "sandboxes_bytes": sandboxes,
         "fits": plan.fits(),
-        "models_not_counted": plan.memory.unread,
+        "models_not_counted": plan.memory.not_counted,
         "suggestions": plan.suggestions.iter().map(suggestion).collect::<Value>(),
         "peak_bytes_with_suggestions": plan.with_all,
         "sft_step_s": plan.times.and_then(|times| times.sft),
@@ -123,7 +123,7 @@ fn report(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) -> Value {
 }
 
 fn print(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) {
-    let row = |name: &str, value: String| say!("{:<10} {value}", style(name).bold());
+    let row = |name: &str, value: String| say!("{:<11} {value}", style(name).bold());
     let (millions, layers) = (
         plan.shape.parameter_count() as f64 / 1e6,
         plan.shape.num_hidden_layers,
@@ -165,8 +165,8 @@ fn print(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) {
     }
     say!();
     row("peak", peak(plan));
-    for unread in &plan.memory.unread {
-        row("not in it", unread.clone());
+    for model in &plan.memory.not_counted {
+        row("not counted", model.clone());
     }
     if let Some(host) = plan.memory.host {
         let what = "of the host's memory, while a checkpoint is saved or loaded";
@@ -216,6 +216,10 @@ fn changes(plan: &Plan) {
         return;
     };
     say!();
+    if plan.suggestions.is_empty() {
+        say!("no setting saves memory: use a smaller model, or a device with more memory");
+        return;
+    }
     say!("{}", style("change, in this order").bold());
     for suggestion in &plan.suggestions {
         let setting = suggestion.to_string();

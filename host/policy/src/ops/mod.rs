@@ -23,7 +23,6 @@ pub mod head;
 pub mod linear;
 pub mod norm;
 pub mod rotary;
-mod streamed;
 pub mod swiglu;
 #[cfg(test)]
 mod twin;

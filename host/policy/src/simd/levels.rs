@@ -272,7 +272,7 @@ mod x86 {
             lanes
         };
         unsafe {
-            // Sixteen numbers follow, of which the first `n` are ones.
+            // Sixteen numbers follow, of which the first `n` have all bits set.
             let from = ONES_THEN_ZEROS.as_ptr().add(LANES - n.min(LANES));
             (
                 _mm256_loadu_si256(from.cast()),

@@ -294,7 +294,6 @@ mod tests {
             for chunk in self.0.windows(LANES + 5) {
                 // SAFETY: a window is longer than 16.
                 let (a, b) = unsafe { (l.load(chunk.as_ptr()), l.load(chunk.as_ptr().add(5))) };
-                let some = unsafe { l.load_first(chunk.as_ptr(), 11) };
                 for v in [
                     l.add(a, b),
                     l.sub(a, b),
@@ -304,15 +303,18 @@ mod tests {
                     l.max(a, b),
                     l.min(a, b),
                     l.exp(a),
-                    some,
                 ] {
                     bits.extend(l.to_array(v).map(f32::to_bits));
                     bits.push(l.sum(v).to_bits());
                     bits.push(l.largest(v).to_bits());
                 }
-                let mut out = [7.0f32; LANES];
-                unsafe { l.store_first(out.as_mut_ptr(), 3, a) };
-                bits.extend(out.map(f32::to_bits));
+                for n in 0..=LANES {
+                    let mut out = [7.0f32; LANES];
+                    let some = unsafe { l.load_first(chunk.as_ptr(), n) };
+                    unsafe { l.store_first(out.as_mut_ptr(), n, a) };
+                    bits.extend(l.to_array(some).map(f32::to_bits));
+                    bits.extend(out.map(f32::to_bits));
+                }
             }
             bits
         }

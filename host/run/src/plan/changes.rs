@@ -33,15 +33,13 @@ impl Variant {
     }
 
     /// The configuration with this value.
-    pub(super) fn of(&self, config: &RunConfig) -> RunConfig {
+    pub(super) fn applied_to(&self, config: &RunConfig) -> RunConfig {
         let mut changed = config.clone();
         (self.set)(&mut changed);
         changed
     }
 }
 
-/// Number of trajectories of full length that the cache has room for, at the least.
-const LEAST_TRAJECTORIES: usize = 8;
 /// Tokens of a micro-batch, at the least.
 const LEAST_TOKENS: usize = 512;
 
@@ -62,7 +60,7 @@ pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
     add(
         "engine.cache_tokens",
         None,
-        smaller_caches(config).collect(),
+        smaller_caches(config, 1).collect(),
     );
     if processor == Processor::Cpu {
         let fewer = halves(config.workers(), 1)
@@ -104,15 +102,18 @@ pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
         add("model.lora.rank", Some(effect), vec![adapters]);
     }
     for change in &mut all {
-        let is_accepted = |variant: &Variant| variant.of(config).check().is_ok();
+        let is_accepted = |variant: &Variant| variant.applied_to(config).check().is_ok();
         change.variants.retain(is_accepted);
     }
     all
 }
 
-/// A half, a quarter, .. of the cache of keys and values.
-pub(super) fn smaller_caches(config: &RunConfig) -> impl Iterator<Item = Variant> + use<> {
-    let least = LEAST_TRAJECTORIES * config.dialogue.context as usize;
+/// A half, a quarter, .. of the cache of keys and values, with room for at least so many trajectories of full length.
+pub(super) fn smaller_caches(
+    config: &RunConfig,
+    trajectories: usize,
+) -> impl Iterator<Item = Variant> + use<> {
+    let least = trajectories * config.dialogue.context as usize;
     halves(config.cache_tokens(), least).map(|tokens| {
         Variant::new(tokens, move |config| {
             config.engine.cache_tokens = Some(tokens);

@@ -61,8 +61,8 @@ pub struct RunMemory {
     pub phases: Vec<PhaseMemory>,
     /// Memory of the host, if the device has its own.
     pub host: Option<u64>,
-    /// The models that plugins ask whose checkpoints cannot be read, and why. Their memory is not counted.
-    pub unread: Vec<String>,
+    /// Models that plugins ask and whose files cannot be read, each with the reason.
+    pub not_counted: Vec<String>,
 }
 
 impl RunMemory {
@@ -152,7 +152,7 @@ impl RunMemory {
         let mut memory = Self {
             always: present(always),
             phases,
-            unread: models.unread,
+            not_counted: models.not_counted,
             host: (!on_cpu).then_some(PROGRAM + models.weights + models.caches + copies + replayed),
         };
         if on_cpu {
@@ -356,7 +356,7 @@ impl Planner<'_> {
 struct PlannedModels {
     weights: u64,
     caches: u64,
-    unread: Vec<String>,
+    not_counted: Vec<String>,
 }
 
 /// The weights and caches of models: checkpoints, or the run's own weights, whose shape is `own`. `shared` is true if the
@@ -379,7 +379,7 @@ fn models(config: &RunConfig, own: &Qwen3Config, shared: bool) -> PlannedModels 
             Ok(read) => read,
             Err(error) => {
                 planned
-                    .unread
+                    .not_counted
                     .push(format!("models.{name}.policy: {error}"));
                 continue;
             }

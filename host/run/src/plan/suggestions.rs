@@ -48,7 +48,7 @@ pub(super) fn suggest(
         let Some(best) = strongest(&now, processor, limit, &peak)? else {
             break;
         };
-        now = best.variant.of(&now);
+        now = best.variant.applied_to(&now);
         match chosen.iter_mut().find(|one| one.key == best.key) {
             Some(earlier) => *earlier = best,
             None => chosen.push(best),
@@ -56,25 +56,34 @@ pub(super) fn suggest(
     }
     if peak(&now)? <= limit {
         leave_out_needless(&mut chosen, |chosen| {
-            Ok(peak(&with(config, chosen))? <= limit)
+            let config = with(config, chosen);
+            Ok(config.check().is_ok() && peak(&config)? <= limit)
         })?;
     }
+    // Without those that were left out, the others may save more or less.
     let (mut suggestions, mut before, mut now) = (Vec::new(), peak(config)?, config.clone());
-    for Chosen {
-        key,
-        effect,
-        variant,
-    } in chosen
-    {
-        now = variant.of(&now);
-        let after = peak(&now)?;
+    while !chosen.is_empty() {
+        let mut best = (0, peak(&chosen[0].variant.applied_to(&now))?);
+        for (at, one) in chosen.iter().enumerate().skip(1) {
+            let after = peak(&one.variant.applied_to(&now))?;
+            let is_first = |at: usize, after| (chosen[at].effect.is_none(), u64::MAX - after);
+            if is_first(at, after) > is_first(best.0, best.1) {
+                best = (at, after);
+            }
+        }
+        let Chosen {
+            key,
+            effect,
+            variant,
+        } = chosen.remove(best.0);
+        now = variant.applied_to(&now);
         suggestions.push(Suggestion {
             key,
             value: variant.value,
-            saves: before.saturating_sub(after),
+            saves: before.saturating_sub(best.1),
             effect,
         });
-        before = after;
+        before = best.1;
     }
     Ok((suggestions, now))
 }
@@ -90,7 +99,7 @@ fn strongest(
     let mut best: Option<((bool, u64), Chosen)> = None;
     for change in changes(config, processor) {
         for variant in change.variants {
-            let after = peak(&variant.of(config))?;
+            let after = peak(&variant.applied_to(config))?;
             let rank = (change.effect.is_none(), before.saturating_sub(after));
             if rank.1 > 0 && best.as_ref().is_none_or(|(best, _)| rank > *best) {
                 let (key, effect) = (change.key, change.effect);
@@ -112,7 +121,8 @@ fn strongest(
     Ok(best.map(|(_, chosen)| chosen))
 }
 
-/// Leaves out changes without which the others suffice: first those of what is trained, then the ones that save least.
+/// Leaves out changes without which the others suffice: first those of what is trained, then the others, the last one first.
+/// Their values stay as they are.
 fn leave_out_needless(
     chosen: &mut Vec<Chosen>,
     suffices: impl Fn(&[Chosen]) -> Result<bool, PolicyError>,
@@ -132,6 +142,6 @@ fn leave_out_needless(
 
 /// The configuration with these changes.
 fn with(config: &RunConfig, chosen: &[Chosen]) -> RunConfig {
-    let changed = |config, one: &Chosen| one.variant.of(&config);
+    let changed = |config, one: &Chosen| one.variant.applied_to(&config);
     chosen.iter().fold(config.clone(), changed)
 }

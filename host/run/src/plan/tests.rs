@@ -280,7 +280,7 @@ fn a_model_that_cannot_be_read_is_named_and_not_counted() {
         let model = format!("models.judge={{policy={{{checkpoint}}}}}");
         let settings = [&model, "plugins.judge.models=[\"judge\"]"];
         let plan = Plan::new(&config("quickstart", &settings), &cpu(1 << 40)).unwrap();
-        plan.memory.unread
+        plan.memory.not_counted
     };
     assert_eq!(unread("of_run=\"start\""), [""; 0]);
     let [one] = &unread("checkpoint=\"none\"")[..] else {

@@ -80,19 +80,33 @@ pub(super) fn file_digest(file: &Path) -> io::Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// The BLAKE3 digest of what a model is made of in `folder`: its weights, settings, tokenizer and template. It is that of
-/// their lines in the format of `b3sum`. Folders in `folder` do not count.
+/// The BLAKE3 digest of a model's folder: of its lines in the format of `b3sum`, one for each file of weights, adapters,
+/// settings, tokenizer and template. Other files do not count, such as an optimiser's state.
 pub(super) fn folder_digest(folder: &Path) -> Result<String, RunError> {
     let list = |error| RunError::io("list", folder, error);
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(list)? {
         let path = entry.map_err(list)?.path();
-        let end = path.extension().and_then(OsStr::to_str);
-        if path.is_file() && matches!(end, Some("safetensors" | "json" | "jinja")) {
+        let name = path.file_name().and_then(OsStr::to_str);
+        if path.is_file() && name.is_some_and(is_of_model) {
             files.push(path);
         }
     }
     Ok(blake3::hash(lines(folder, files)?.as_bytes()).to_string())
+}
+
+/// True if loading a model reads a file of this name: `model-00001-of-00002.safetensors`, for example.
+fn is_of_model(name: &str) -> bool {
+    name.starts_with("model")
+        || name.starts_with("adapter_")
+        || [
+            "chat_template.jinja",
+            "config.json",
+            "generation_config.json",
+            "tokenizer.json",
+            "tokenizer_config.json",
+        ]
+        .contains(&name)
 }
 
 /// One line for each of these files, with its digest and its name in `folder`.

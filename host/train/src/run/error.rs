@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum RunError {
     /// The file system refused.
-    #[error("cannot {action} {}: {source}{}", path.display(), advice(source))]
+    #[error("cannot {action} {}: {source}{}", path.display(), advice(action, source))]
     Io {
         /// The attempted action.
         action: &'static str,
@@ -39,8 +39,8 @@ pub enum RunError {
     },
     /// The run was started with other settings, plugins or inputs, so resuming would mix two experiments.
     #[error(
-        "the run in {} was begun with other settings, plugins, task files or models:\n{}\nundo the changes, putting files \
-         back as they were, or allow them; the result is then not that of an uninterrupted run", path.display(), bullets(changes)
+        "the run in {} was begun with other settings, plugins, task files or models:\n{}\nundo the changes and put \
+         files back as they were, or allow the changes; the result is then not that of an uninterrupted run", path.display(), bullets(changes)
     )]
     Changed {
         /// The folder.
@@ -129,8 +129,9 @@ impl RunError {
     }
 }
 
-fn advice(error: &io::Error) -> &'static str {
+fn advice(action: &str, error: &io::Error) -> &'static str {
     match error.kind() {
+        _ if action == "read" => "",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "; free some space and resume the run: the last checkpoint is whole"
         }

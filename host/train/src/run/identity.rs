@@ -31,20 +31,22 @@ pub struct RunSpec {
 /// A file or a folder that a run reads: tasks, or the weights of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
-    /// Its path when the run began. An input that was moved is still the same.
+    /// Its path when the run began, for messages.
     pub path: PathBuf,
-    /// The digest of its content.
+    /// The digest of its content, or a note that it has none.
     pub blake3: String,
 }
 
 impl Input {
     /// The input at `path`, as it is now. Of a folder, the files that make a checkpoint or adapters count: weights,
-    /// settings, tokenizer and template, which end in `.safetensors`, `.json` or `.jinja`.
+    /// settings, tokenizer and template. What comes from a pipe has no digest, because it cannot be read twice.
     pub fn read(path: &Path) -> Result<Self, RunError> {
         let blake3 = if path.is_dir() {
             folder_digest(path)?
-        } else {
+        } else if path.is_file() {
             file_digest(path).map_err(|e| RunError::io("read", path, e))?
+        } else {
+            "unknown, because it is no regular file".to_owned()
         };
         let path = path.to_owned();
         Ok(Self { path, blake3 })

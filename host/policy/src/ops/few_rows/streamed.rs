@@ -1,32 +1,24 @@
-//! The matrix product of one to four rows, as decoding of the last open trajectories has them.
+//! The product of one to four rows, as decoding of the last open trajectories has them.
 //!
-//! Reading the weight takes all the time. So it is read once, in the order in which it lies in memory, and the sums of a
-//! strip of columns wait in the first-level cache meanwhile. Copies of the weight, as [`few_rows`](super::few_rows) makes
-//! them, would take longer than multiplying.
+//! The weight is read once, row by row in strips of [`STRIP`] columns. The sums of a strip wait in the first-level cache
+//! meanwhile. A copy of the weight would take longer than multiplying.
 
-#![allow(unsafe_code)] // Kernels read and write by pointers; each call stands behind an assertion on lengths.
-
-use std::ops::Range;
-
-use super::weight::{Factor, K_BLOCK};
+use super::{Product, write};
+use crate::ops::weight::K_BLOCK;
 use crate::simd::{Kernel, LANES, Lanes};
 
 /// Rows of a product at most.
-pub(super) const MOST_ROWS: usize = 4;
-/// Columns of a strip. Its sums for [`MOST_ROWS`] rows take 16 KB.
+pub(super) const MAX_ROWS: usize = 4;
+/// Columns of a strip. Its sums for [`MAX_ROWS`] rows take 16 KB.
 const STRIP: usize = 1024;
 /// Rows of the weight that are read together, so that a sum is loaded and stored once for all of them.
-const TOGETHER: usize = 4;
+const UNROLLED_ROWS: usize = 4;
 
-/// Some columns of a product, whose lengths were checked. Elements are those of [`few_rows`](super::few_rows), bit for bit.
+const _: () = assert!(STRIP.is_multiple_of(LANES));
+
 pub(super) struct Streamed<'a> {
-    pub(super) x: &'a [f32],
-    pub(super) w: Factor<'a>,
-    pub(super) size: (usize, usize),
-    pub(super) out: *mut f32,
-    pub(super) columns: Range<usize>,
-    pub(super) accumulate: bool,
-    /// Room for the sums of a strip.
+    pub(super) product: Product<'a>,
+    /// Room for the sums of a strip: `[row][STRIP]`.
     pub(super) sums: &'a mut Vec<f32>,
 }
 
@@ -35,11 +27,11 @@ impl Kernel for Streamed<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) {
-        match self.x.len() / self.size.0 {
+        match self.product.x.len() / self.product.size.0 {
             1 => self.rows::<L, 1>(l),
             2 => self.rows::<L, 2>(l),
             3 => self.rows::<L, 3>(l),
-            MOST_ROWS => self.rows::<L, MOST_ROWS>(l),
+            MAX_ROWS => self.rows::<L, MAX_ROWS>(l),
             rows => unreachable!("a product of {rows} rows"),
         }
     }
@@ -48,32 +40,37 @@ impl Kernel for Streamed<'_> {
 impl Streamed<'_> {
     #[inline(always)]
     fn rows<L: Lanes, const R: usize>(self, l: L) {
-        let ((k, n), stride) = (self.size, self.w.row_stride);
-        let rows: [&[f32]; R] = std::array::from_fn(|row| &self.x[row * k..][..k]);
-        self.sums.resize(MOST_ROWS * STRIP, 0.0);
-        for start in self.columns.clone().step_by(STRIP) {
-            let width = STRIP.min(self.columns.end - start);
+        let Product {
+            x,
+            w,
+            size: (k, n),
+            out,
+            columns,
+            accumulate,
+        } = self.product;
+        let stride = w.row_stride;
+        let x: [&[f32]; R] = std::array::from_fn(|row| &x[row * k..][..k]);
+        self.sums.resize(MAX_ROWS * STRIP, 0.0);
+        for start in columns.clone().step_by(STRIP) {
+            let width = STRIP.min(columns.end - start);
             for from in (0..k).step_by(K_BLOCK) {
                 let to = k.min(from + K_BLOCK);
-                self.sums.fill(0.0);
+                for sums in self.sums.chunks_exact_mut(STRIP).take(R) {
+                    sums[..width.next_multiple_of(LANES)].fill(0.0);
+                }
                 let sums = self.sums.as_mut_ptr();
                 let mut at = from;
                 while at < to {
-                    let w = self.w.data[at * stride + start..].as_ptr();
-                    // SAFETY: so many rows of the weight follow, each with `width` numbers, and there is a sum for each.
+                    let w = w.data[at * stride + start..].as_ptr();
+                    let x = x.map(|row| &row[at..]);
+                    // SAFETY: the weight has the rows up to `to` and `width` columns from `start` on, and there are `R` rows
+                    // of sums.
                     unsafe {
-                        if at + TOGETHER <= to {
-                            add::<L, R, TOGETHER>(
-                                l,
-                                rows.map(|row| &row[at..]),
-                                w,
-                                stride,
-                                width,
-                                sums,
-                            );
-                            at += TOGETHER;
+                        if at + UNROLLED_ROWS <= to {
+                            add::<L, R, UNROLLED_ROWS>(l, x, w, stride, width, sums);
+                            at += UNROLLED_ROWS;
                         } else {
-                            add::<L, R, 1>(l, rows.map(|row| &row[at..]), w, stride, width, sums);
+                            add::<L, R, 1>(l, x, w, stride, width, sums);
                             at += 1;
                         }
                     }
@@ -81,14 +78,11 @@ impl Streamed<'_> {
                 for (row, sums) in self.sums.chunks_exact(STRIP).take(R).enumerate() {
                     for first in (0..width).step_by(LANES) {
                         let columns = LANES.min(width - first);
-                        // SAFETY: the row and the columns are in the result.
+                        // SAFETY: a strip has whole vectors of sums; the row and the columns are in the result.
                         unsafe {
-                            let out = self.out.add(row * n + start + first);
-                            let mut sum = l.load(sums[first..].as_ptr());
-                            if self.accumulate || from > 0 {
-                                sum = l.add(l.load_up_to(out, columns), sum);
-                            }
-                            l.store_up_to(out, columns, sum);
+                            let sums = l.load(sums[first..].as_ptr());
+                            let out = out.add(row * n + start + first);
+                            write(l, sums, out, columns, accumulate || from > 0);
                         }
                     }
                 }
@@ -100,7 +94,8 @@ impl Streamed<'_> {
 /// Adds the products of `U` numbers of each row with as many rows of the weight to the sums of a strip.
 ///
 /// # Safety
-/// `U` rows of `width` numbers can be read at `w`, `stride` apart, and `R` rows of [`STRIP`] sums can be written.
+/// `U` rows of `width` numbers, at most [`STRIP`], can be read at `w`, `stride` apart. At `sums`, `R` rows of [`STRIP`]
+/// numbers can be read and written.
 #[inline(always)]
 unsafe fn add<L: Lanes, const R: usize, const U: usize>(
     l: L,
@@ -123,15 +118,16 @@ unsafe fn add<L: Lanes, const R: usize, const U: usize>(
         unsafe { add_lanes(l, x, w.add(first), stride, LANES, sums.add(first)) };
     }
     if whole < width {
-        // SAFETY: the same.
+        // SAFETY: the same; a strip has whole vectors of sums.
         unsafe { add_lanes(l, x, w.add(whole), stride, width - whole, sums.add(whole)) };
     }
 }
 
-/// [`add`] for `columns` columns, at most [`LANES`].
+/// [`add`] for `columns` columns.
 ///
 /// # Safety
-/// As for [`add`].
+/// `U` rows of `columns` numbers, at most [`LANES`], can be read at `w`, `stride` apart. [`LANES`] numbers can be read and
+/// written at each of `R` places, which are [`STRIP`] apart, the first at `sums`.
 #[inline(always)]
 unsafe fn add_lanes<L: Lanes, const R: usize, const U: usize>(
     l: L,
