@@ -81,7 +81,7 @@ pub enum RunFailure {
         source: io::Error,
     },
     /// The device does not have the memory that the policy needs in any case.
-    #[error("the run needs at least {needed} GB on {device}, which has {memory} GB: {mend}")]
+    #[error("the run needs at least {needed} GB on {device}, which has {memory} GB; {mend}")]
     TooLarge {
         /// Memory that the run needs, in GB (10^9 bytes).
         needed: String,

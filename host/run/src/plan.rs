@@ -290,7 +290,7 @@ fn mend(plan: &Plan) -> String {
             if plan.machine.memory.is_some_and(|memory| all <= memory) {
                 format!("it fits in {all_gigabytes} GB with {settings}")
             } else {
-                format!("{larger}: it would need up to {all_gigabytes} GB even with {settings}")
+                format!("with {settings}, it may still need {all_gigabytes} GB; {larger}")
             }
         }
         _ => larger.to_owned(),

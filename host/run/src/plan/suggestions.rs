@@ -1,5 +1,6 @@
 //! Chooses changes with which a run fits its machine.
 
+use std::cmp::Reverse;
 use std::fmt;
 
 use rlf_policy::{PolicyError, Processor};
@@ -60,32 +61,7 @@ pub(super) fn suggest(
             Ok(config.check().is_ok() && peak(&config)? <= limit)
         })?;
     }
-    // Without those that were left out, the others may save more or less.
-    let (mut suggestions, mut before, mut now) = (Vec::new(), peak(config)?, config.clone());
-    while !chosen.is_empty() {
-        let mut best = (0, peak(&chosen[0].variant.applied_to(&now))?);
-        for (at, one) in chosen.iter().enumerate().skip(1) {
-            let after = peak(&one.variant.applied_to(&now))?;
-            let is_first = |at: usize, after| (chosen[at].effect.is_none(), u64::MAX - after);
-            if is_first(at, after) > is_first(best.0, best.1) {
-                best = (at, after);
-            }
-        }
-        let Chosen {
-            key,
-            effect,
-            variant,
-        } = chosen.remove(best.0);
-        now = variant.applied_to(&now);
-        suggestions.push(Suggestion {
-            key,
-            value: variant.value,
-            saves: before.saturating_sub(best.1),
-            effect,
-        });
-        before = best.1;
-    }
-    Ok((suggestions, now))
+    in_order(config, chosen, peak)
 }
 
 /// The change that saves most. Changes of what is trained come last.
@@ -138,6 +114,43 @@ fn leave_out_needless(
         }
     }
     Ok(())
+}
+
+/// The changes in the order of what they save, those of what is trained last. One that saves nothing yet comes after those
+/// that let it save. Returns the configuration with all of them, too.
+fn in_order(
+    config: &RunConfig,
+    mut chosen: Vec<Chosen>,
+    peak: impl Fn(&RunConfig) -> Result<u64, PolicyError>,
+) -> Result<(Vec<Suggestion>, RunConfig), PolicyError> {
+    let (mut suggestions, mut before, mut now) = (Vec::new(), peak(config)?, config.clone());
+    while !chosen.is_empty() {
+        let mut best = None;
+        for (at, one) in chosen.iter().enumerate() {
+            let after = peak(&one.variant.applied_to(&now))?;
+            let rank = (after < before, one.effect.is_none(), Reverse(after));
+            if best.is_none_or(|(first, _)| rank > first) {
+                best = Some((rank, at));
+            }
+        }
+        let Some(((.., Reverse(after)), at)) = best else {
+            break;
+        };
+        let Chosen {
+            key,
+            effect,
+            variant,
+        } = chosen.remove(at);
+        now = variant.applied_to(&now);
+        suggestions.push(Suggestion {
+            key,
+            value: variant.value,
+            saves: before.saturating_sub(after),
+            effect,
+        });
+        before = after;
+    }
+    Ok((suggestions, now))
 }
 
 /// The configuration with these changes.

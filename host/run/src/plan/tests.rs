@@ -160,6 +160,19 @@ fn what_does_not_fit_gets_changes_and_what_they_save_together() {
 }
 
 #[test]
+fn a_change_that_saves_nothing_at_first_comes_after_the_one_that_lets_it_save() {
+    let config = config("search_r1_qwen3_4b", &[]);
+    let plan = on(&config, "4090", PublishedShape::Qwen3_8B);
+    let names: Vec<String> = plan.suggestions.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        names,
+        ["model.lora.rank = 16", "engine.cache_tokens = 32768"]
+    );
+    assert!(plan.suggestions.iter().all(|one| one.saves > 0), "{plan:?}");
+    assert!(plan.with_all <= plan.machine.memory);
+}
+
+#[test]
 fn the_mildest_change_that_suffices_is_suggested() {
     let cuda = ["precision=bf16", "engine.cache_tokens=2097152"];
     let plan = on(
@@ -287,7 +300,7 @@ fn a_model_that_cannot_be_read_is_named_and_not_counted() {
         panic!("one is named");
     };
     assert!(
-        one.starts_with("models.judge.policy: ") && one.contains("none/config.json"),
+        one.starts_with("models.judge.policy: ") && one.contains("configs/none: reading"),
         "{one}"
     );
 }
