@@ -59,7 +59,7 @@ pub(crate) fn with_options(failure: impl Into<RunFailure>) -> anyhow::Error {
 pub(crate) fn with_ablate_options(failure: RunFailure) -> anyhow::Error {
     match &failure {
         RunFailure::Run(RunError::Changed { path, changes }) => anyhow!(
-            "the run in {} was begun with other settings, plugins or inputs:\n  - {}\nundo the changes, or name another folder \
+            "the run in {} was begun with other settings, plugins, task files or models:\n  - {}\nundo the changes, or name another folder \
              with --output DIR, in which all variants are trained anew",
             path.display(),
             changes.join("\n  - ")

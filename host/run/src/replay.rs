@@ -81,7 +81,7 @@ pub struct Replayed {
     pub compared: Comparison,
     /// Number of calls whose recorded outcomes were at hand, so that they were not made again.
     pub recorded_calls: usize,
-    /// Changes since the run was made, one sentence each: binary, machine, plugins, task files.
+    /// Changes since the run was made, one sentence each: binary, machine, plugins, inputs.
     pub changes: Vec<String>,
     /// Likely reasons for differences besides these changes, one sentence each. Empty without a difference.
     pub reasons: Vec<String>,

@@ -132,8 +132,7 @@ pub(crate) fn find(run: &Path) -> Result<(PathBuf, RunConfig, Checkpoint), RunFa
     Ok((run, config, checkpoint))
 }
 
-/// Makes the parts of the run in the folder `run`. Reports plugins and task files that have changed since the run
-/// began.
+/// Makes the parts of the run in the folder `run`. Reports plugins and inputs that have changed since the run began.
 pub(crate) fn parts_of(
     config: RunConfig,
     run: &Path,
