@@ -239,6 +239,9 @@ mod tests {
             message("rollout = 3"),
             "c.toml:1:11: invalid type: integer `3`, expected a table"
         );
+        let list = parse::<std::collections::BTreeMap<String, Vec<u8>>>("a = 3", "c.toml");
+        let message = list.unwrap_err().to_string();
+        assert!(message.ends_with("expected a list"), "{message}");
     }
 
     #[test]

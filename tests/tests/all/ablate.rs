@@ -26,6 +26,8 @@ fn variants_are_trained_once_and_compared() {
     let unknown = ablate(&["--only", "neither"]);
     unknown.refused_with(&["there is no such variant; there are: answers, both"]);
 
+    ablate(&["--seeds", "1,2,1"]).refused_with(&["--seeds names 1 twice"]);
+
     let first = ablate(&["--seeds", "1,2", "--json"]);
     // Progress is told on standard error.
     assert!(

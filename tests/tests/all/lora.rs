@@ -57,6 +57,14 @@ fn checkpoints_hold_adapters_alone_and_are_evaluated_merged_and_trained_further(
     }
     assert!(run.path().join("base/model.safetensors").is_file());
 
+    // Changes with which the weights cannot be loaded leave the run as it was.
+    let other = ["--resume", "--allow-changes", "--set", "model.lora.rank=8"];
+    let resumed = experiment.try_train("run", &other);
+    let mismatch = "the adapter has r = 4, and `model.lora.rank` is 8";
+    assert!(resumed.stderr.contains(mismatch), "{resumed}");
+    assert_eq!(resumed.code(), Some(1), "{resumed}");
+    experiment.train("run", &["--resume"]);
+
     let measured = host
         .run(["eval", run.as_str(), "--plugins", plugins, "--json"])
         .succeeded()
