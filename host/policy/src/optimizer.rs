@@ -82,10 +82,7 @@ impl AdamW {
             });
             return Err(PolicyError::Gradient {
                 parameter: broken.map_or("global norm", |(name, _)| name).to_owned(),
-                message: format!(
-                    "is not finite at step {}; weights are unchanged. A lower learning rate or a longer warm-up mends most",
-                    self.steps + 1
-                ),
+                message: "is not finite; weights are unchanged. A lower learning rate or a longer warm-up mends most".into(),
             });
         }
         let max = self.config.max_grad_norm;

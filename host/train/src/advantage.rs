@@ -122,7 +122,11 @@ mod tests {
                         .map(|(_, pair)| *pair)
                         .unzip();
                     let values = old.iter().map(|p| 0.3 * p + 0.5).collect();
-                    let sample = Sample::from_mask(group, &mask, reward)
+                    let penalties: Vec<f64> = old.iter().map(|p| 0.05 * f64::from(*p)).collect();
+                    let mut sample = Sample::from_mask(group, &mask, reward);
+                    // As a KL in the reward does.
+                    sample.add_rewards(&penalties);
+                    let sample = sample
                         .with_values(values)
                         .with_log_probs(old)
                         .with_reference_log_probs(reference)

@@ -7,7 +7,7 @@ use rlf_dialogue::group::Group;
 use rlf_dialogue::score::Score;
 use rlf_dialogue::trajectory::{SampledTokens, TrainingSequence};
 
-use crate::advantage::{Sample, SampleError};
+use crate::advantage::{AdvantageEstimator, Sample, SampleError};
 
 /// One step's trajectories, ready for training. Vectors run over all trajectories of all groups, in
 /// order, excluded ones included.
@@ -136,6 +136,32 @@ impl Batch {
             samples,
             sequences,
             exclusions,
+        })
+    }
+
+    /// True if the rewards tell some trajectories apart for this algorithm: two of one group, or any two of the batch if it
+    /// does not compare within groups, or one and the greedy trajectory of its task. Excluded ones do not count.
+    pub(crate) fn tells_apart(&self, estimator: &dyn AdvantageEstimator) -> bool {
+        let within_groups = estimator.smallest_group() > 1;
+        let mut first: BTreeMap<usize, &Sample> = BTreeMap::new();
+        let mut counted = self.samples.iter().filter(|sample| !sample.excluded());
+        counted.any(|sample| {
+            let group = if within_groups { sample.group() } else { 0 };
+            let other = *first.entry(group).or_insert(sample);
+            let reward = sample.total_reward();
+            let greedy = sample.baseline().filter(|_| estimator.needs_baseline());
+            let turns = [sample, other].map(|one| one.turn_rewards().unwrap_or_default());
+            // Within a group, a turn is compared with the same turn. Without groups, the rewards of all turns add up.
+            let lengths = turns.map(<[f64]>::len);
+            let compared = if within_groups {
+                lengths[0].min(lengths[1])
+            } else {
+                lengths[0].max(lengths[1])
+            };
+            let turn = |turns: &[f64], t: usize| turns.get(t).copied().unwrap_or(0.0);
+            reward != other.total_reward()
+                || greedy.is_some_and(|greedy| greedy != reward)
+                || (0..compared).any(|t| turn(turns[0], t) != turn(turns[1], t))
         })
     }
 

@@ -72,6 +72,16 @@ pub enum TrainError {
     /// A guard stopped RL.
     #[error(transparent)]
     Guard(#[from] GuardError),
+    /// The optimiser refuses the gradient. The weights are those before the update.
+    #[error("{phase} step {}: {source}. Continue from the last checkpoint", step + 1)]
+    Gradient {
+        /// The phase.
+        phase: Phase,
+        /// Counted from 0.
+        step: u64,
+        /// The cause.
+        source: PolicyError,
+    },
     /// Training diverged. The weights are those before the update.
     #[error(
         "{phase} step {}: the loss is {loss}; lower `{phase}.optimizer.learning_rate`, or another setting of the loss or the \
@@ -86,4 +96,15 @@ pub enum TrainError {
         /// Infinite or not a number.
         loss: f64,
     },
+}
+
+impl TrainError {
+    /// The error of an optimiser in `step` (from 0).
+    pub(crate) fn of_gradient(phase: Phase, step: u64) -> impl Fn(PolicyError) -> Self + Copy {
+        move |source| Self::Gradient {
+            phase,
+            step,
+            source,
+        }
+    }
 }

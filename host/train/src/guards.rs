@@ -16,8 +16,9 @@ pub struct GuardsConfig {
     /// Least entropy of the policy, in nats per token that it samples. RL stops after [`LOW_STEPS`] steps in a row below it,
     /// because a policy that always says the same finds nothing new. Default 0: never.
     pub min_entropy: f64,
-    /// Maximum number of steps in a row that teach nothing, because no trajectory of the step has an advantage: the rewards of
-    /// every group are all the same. Groups of a replay buffer do not count. Default 20. 0 means any number.
+    /// Maximum number of steps in a row that teach nothing: in every group, or in the whole step if the algorithm does not
+    /// compare within groups, all rewards are the same. Other terms of the loss, such as KL, do not count, and neither do
+    /// groups of a replay buffer. Default 20. 0 means any number.
     pub max_idle_steps: u64,
 }
 
@@ -69,8 +70,9 @@ pub enum GuardError {
     #[error(
         "step {step}: the entropy of the policy is {entropy:.4} nats per token, and has been below \
          `rl.guards.min_entropy = {limit}` for {LOW_STEPS} steps. Begin again with a lower \
-         `rl.optimizer.learning_rate` or an `rl.entropy_coefficient`, or delete the newest folders in `checkpoints` and go on \
-         with `--resume --allow-changes`"
+         `rl.optimizer.learning_rate` or an `rl.entropy_coefficient`. Or delete the folders in `checkpoints` of steps after \
+         {}, and go on with `--resume --allow-changes`; the newest checkpoint before the entropy was low is kept",
+        step - LOW_STEPS
     )]
     LowEntropy {
         /// Counted from 1.
@@ -82,7 +84,7 @@ pub enum GuardError {
     },
     /// The rewards tell nothing apart.
     #[error(
-        "step {step} is number {idle} in a row that teaches nothing: no trajectory has an advantage. The tasks are too easy or \
+        "step {step} is number {idle} in a row that teaches nothing: its rewards tell no trajectories apart. The tasks are too easy or \
          too hard for the policy, or the rewards cannot tell its answers apart; look at some \
          (`rlf-host rollout RUN --task 1`), choose other tasks or rewards, or raise `rl.group_size`. \
          `--resume --allow-changes --set rl.guards.max_idle_steps=0` goes on anyway"
@@ -137,7 +139,17 @@ impl GuardsConfig {
         })
     }
 
-    /// The steps in a row after a step. `is_idle` is true if nothing that it played has a gradient.
+    /// The steps in a row with which a run goes on. One that a guard stopped has its whole number of steps again.
+    pub(crate) fn going_on(&self, row: InARow) -> InARow {
+        let stopped = row.low >= LOW_STEPS || self.is_idle_too_long(row);
+        if stopped { InARow::default() } else { row }
+    }
+
+    fn is_idle_too_long(&self, row: InARow) -> bool {
+        self.max_idle_steps > 0 && row.idle >= self.max_idle_steps
+    }
+
+    /// The steps in a row after a step. `is_idle` is true if what it played teaches nothing.
     pub(crate) fn count(&self, row: InARow, batch: &Batch, is_idle: bool) -> InARow {
         let next = |counts: bool, before: u64| if counts { before + 1 } else { 0 };
         InARow {
@@ -160,7 +172,7 @@ impl GuardsConfig {
                 limit: self.min_entropy,
             });
         }
-        if self.max_idle_steps > 0 && row.idle >= self.max_idle_steps {
+        if self.is_idle_too_long(row) {
             return Err(GuardError::NoAdvantage {
                 step,
                 idle: row.idle,
@@ -290,6 +302,9 @@ mod tests {
         row = guards.count(row, &batch, true);
         let said = guards.refuse_row(6, &batch, row).unwrap_err().to_string();
         assert!(said.contains("step 6 is number 3 in a row"), "{said}");
+        assert_eq!(guards.going_on(row), InARow::default(), "told to go on");
+        let fewer = InARow { low: 9, idle: 2 };
+        assert_eq!(guards.going_on(fewer), fewer);
 
         let low = InARow {
             low: LOW_STEPS,
@@ -297,6 +312,7 @@ mod tests {
         };
         let said = guards.refuse_row(10, &batch, low).unwrap_err().to_string();
         assert!(said.contains("rl.guards.min_entropy"), "{said}");
+        assert!(said.contains("of steps after 0"), "{said}");
         let off = GuardsConfig {
             max_idle_steps: 0,
             ..GuardsConfig::default()

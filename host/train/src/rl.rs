@@ -63,6 +63,7 @@ pub fn train<'a>(
         let Some((mut learner, mut state)) = start? else {
             return Ok(PhaseEnd::AlreadyDone);
         };
+        state.in_a_row = config.guards.going_on(state.in_a_row);
         learner.older = OlderPolicies::new(config.staleness, resumed, model)?;
         learner.replay = ReplayBuffer::new(config.replay_buffer.as_ref(), resumed)?;
         let mut ahead = Ahead::new(config.staleness, config.steps.min(observer.last_step()));
@@ -98,6 +99,7 @@ pub fn train<'a>(
             // Advantages.
             let mut batch = Batch::new(&experience.groups, estimator.smallest_group())?;
             let punished = config.overlong.map(|overlong| overlong.punish(&mut batch));
+            let tells_apart = batch.tells_apart(&*estimator);
             let refused = refuse_biased(&batch, step, config.max_dropped_share).and_then(|()| {
                 let guards = &config.guards;
                 Ok(guards.refuse_excluded(step + 1, &batch.exclusions)?)
@@ -129,7 +131,7 @@ pub fn train<'a>(
                 config.refill == 0 || is_constant(&experience.groups[group]) == Some(false)
             };
             let mut trained = played.members(counts);
-            let is_idle = weighted_sequences(config, &trained).is_empty();
+            let is_idle = !tells_apart || weighted_sequences(config, &trained).is_empty();
             if let Some(replayed) = &replayed {
                 trained.extend(replayed.set.members(|_| true));
             }
@@ -166,10 +168,12 @@ pub fn train<'a>(
                     let statistics = done.statistics;
                     let loss = statistics.loss + statistics.value_loss;
                     phase_loop::refuse_not_finite(Phase::Rl, step, loss)?;
-                    let report = learner.policy.step(model, &done.gradients, learning_rate)?;
+                    let refused = TrainError::of_gradient(Phase::Rl, step);
+                    let stepped = learner.policy.step(model, &done.gradients, learning_rate);
+                    let report = stepped.map_err(refused)?;
                     if let (Some(critic), Some(gradients)) = (&mut learner.critic, &done.value_head)
                     {
-                        critic.learn(gradients, step, config.steps)?;
+                        (critic.learn(gradients, step, config.steps)).map_err(refused)?;
                     }
                     updates.add(&statistics, report.grad_norm, &sequences);
                 }

@@ -18,8 +18,8 @@ use rlf_policy::{
     Sampler, SamplingParams, Sequence,
 };
 use rlf_train::config::{
-    AdaptiveKl, Algorithm, CheckpointConfig, CriticConfig, OptimizerConfig, ReplayBufferConfig,
-    RlConfig, SftConfig,
+    AdaptiveKl, Algorithm, CheckpointConfig, CriticConfig, GuardsConfig, OptimizerConfig,
+    ReplayBufferConfig, RlConfig, SftConfig,
 };
 use rlf_train::curriculum::{Curriculum, CurriculumConfig};
 use rlf_train::loss::Aggregation;
@@ -798,6 +798,87 @@ fn a_loss_that_is_no_number_stops_the_run_and_its_last_checkpoint_is_good() {
     assert_eq!(latest, Path::new("rl-000002"));
     assert_eq!(run(&broken, true, &mut Unobserved), Ok(PhaseEnd::Finished));
     assert!(remains(&broken) == remains(&whole));
+}
+
+/// The game, but all of a group's trajectories have the same reward: 1 in the first group, 0 in the others if they differ.
+struct AllAlike {
+    groups_differ: bool,
+}
+
+impl Rollouts for AllAlike {
+    fn play(&mut self, step: u64, policy: Arc<Model>, weights: u64) -> Play {
+        let played = play().play(step, policy, weights);
+        let last = if self.groups_differ { 0.0 } else { 1.0 };
+        Box::pin(async move {
+            let mut experience = played.await?;
+            for (index, group) in experience.groups.iter_mut().enumerate() {
+                let reward = if index == 0 { 1.0 } else { last };
+                for score in group.scores.iter_mut().flatten() {
+                    score.reward = reward;
+                }
+                group.baseline = Some(1.0);
+            }
+            Ok(experience)
+        })
+    }
+}
+
+#[test]
+fn rewards_that_tell_nothing_apart_stop_every_algorithm_whatever_else_its_loss_has() {
+    let plain = RlConfig {
+        kl_coefficient: 0.0,
+        guards: GuardsConfig {
+            max_idle_steps: 2,
+            ..GuardsConfig::default()
+        },
+        ..rl_config()
+    };
+    let with_algorithm = |algorithm| RlConfig {
+        algorithm,
+        ..plain.clone()
+    };
+    let with_kl = |config: RlConfig| RlConfig {
+        kl_coefficient: 0.01,
+        ..config
+    };
+    let with_entropy = RlConfig {
+        entropy_coefficient: 0.01,
+        ..plain.clone()
+    };
+    let cases = [
+        ("grpo", plain.clone(), true),
+        ("grpo with KL", with_kl(plain.clone()), true),
+        ("grpo with entropy", with_entropy, true),
+        ("rloo", with_kl(with_algorithm(Algorithm::Rloo)), true),
+        ("remax", with_kl(with_algorithm(Algorithm::ReMax)), false),
+        (
+            "reinforce++",
+            with_kl(with_algorithm(Algorithm::ReinforcePlusPlus)),
+            false,
+        ),
+        ("ppo", with_kl(with_algorithm(Algorithm::Ppo)), false),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (name, config, compares_groups) in cases {
+        let path = folder.path().join(name);
+        let played = |resume, groups_differ| {
+            let mut alike = AllAlike { groups_differ };
+            run_as(&path, resume, &mut alike, &mut Unobserved, &config, &KEEP)
+        };
+        let stopped = played(false, compares_groups).unwrap_err();
+        let said = "step 2 is number 2 in a row that teaches nothing";
+        assert!(stopped.starts_with(said), "{name}: {stopped}");
+        // A run that is told to go on is not stopped by what it was stopped for.
+        let stopped = played(true, compares_groups).unwrap_err();
+        assert!(
+            stopped.starts_with("step 4 is number 2"),
+            "{name}: {stopped}"
+        );
+        if !compares_groups {
+            // Groups with other rewards teach it something.
+            assert_eq!(played(true, true), Ok(PhaseEnd::Finished), "{name}");
+        }
+    }
 }
 
 /// PPO with everything that has a state: a critic, and a weight of the KL that changes.

@@ -11,9 +11,9 @@ pub enum Schedule {
     /// The rate stays at its peak. Default.
     #[default]
     Constant,
-    /// The rate falls linearly to `final_share` of its peak at the last step.
+    /// The rate falls linearly to about `final_share` of its peak.
     Linear,
-    /// The rate falls along half a cosine to `final_share` of its peak at the last step.
+    /// The rate falls along half a cosine to about `final_share` of its peak.
     Cosine,
 }
 
@@ -28,7 +28,8 @@ pub struct OptimizerConfig {
     pub warmup_steps: u64,
     /// The course after the warm-up. Default `constant`.
     pub schedule: Schedule,
-    /// The rate at the last step as a share of the peak; `linear` and `cosine` only. Default 0.1.
+    /// The share of the peak to which the rate falls, with `linear` and `cosine`. A step after the last one would have it.
+    /// Default 0.1.
     pub final_share: f64,
     /// Decay of matrices per update, times the learning rate; the weights of norms do not decay.
     /// Default 0.01.

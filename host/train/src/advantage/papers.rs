@@ -117,11 +117,13 @@ fn mt_grpo(batch: &[Sample], eps: f64) -> Vec<Vec<f64>> {
     })
 }
 
-/// arXiv:2501.03262, section 3: the discounted sum of all rewards that follow, on model tokens alone.
+/// arXiv:2501.03262, section 3: the discounted sum of all rewards that follow, on model tokens alone. A reward has the KL
+/// of its token.
 fn reinforce_plus_plus(batch: &[Sample], gamma: f64) -> Vec<Vec<f64>> {
     let returns = each(batch, |i, k| {
-        let last = tokens(batch, i).len() - 1;
-        gamma.powi((last - k) as i32) * batch[i].total_reward()
+        let following = tokens(batch, i).into_iter().skip(k).zip(0..);
+        let discounted = following.map(|(t, l)| gamma.powi(l) * batch[i].rewards()[t]);
+        discounted.sum()
     });
     whitened(batch, &returns)
 }
@@ -131,8 +133,9 @@ fn reinforce_plus_plus_baseline(batch: &[Sample]) -> Vec<Vec<f64>> {
     whitened(batch, &dr_grpo(batch))
 }
 
-/// arXiv:1506.02438, equation 16: `A_t = sum_l (gamma lambda)^l delta_{t+l}`.
-fn gae(batch: &[Sample], gamma: f64, lambda: f64) -> Vec<Vec<f64>> {
+/// arXiv:1506.02438, equation 16: `A_t = sum_l (gamma lambda)^l delta_{t+l}`. Also the targets of values, `A_t + V_t`, of
+/// the trajectories that count.
+fn gae(batch: &[Sample], gamma: f64, lambda: f64) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
     let raw = each(batch, |i, k| {
         let places = tokens(batch, i);
         let values = batch[i].values().expect("every sample has them");
@@ -141,14 +144,37 @@ fn gae(batch: &[Sample], gamma: f64, lambda: f64) -> Vec<Vec<f64>> {
             let ends = |turn: &std::ops::Range<usize>| turn.end - 1 == places[k];
             let turn = batch[i].turns().iter().position(ends);
             let of_turn = turn.and_then(|turn| batch[i].turn_rewards().map(|r| r[turn]));
-            let last = k + 1 == places.len();
-            of_turn.unwrap_or(0.0) + if last { batch[i].total_reward() } else { 0.0 }
+            of_turn.unwrap_or(0.0) + batch[i].rewards()[places[k]]
         };
         let delta = |k: usize| reward(k) + gamma * value(k + 1) - value(k);
         let discounted = |l: usize| (gamma * lambda).powi(l as i32) * delta(k + l);
         (0..places.len() - k).map(discounted).sum()
     });
-    whitened(batch, &raw)
+    let targets = each(batch, |i, k| {
+        let t = tokens(batch, i)[k];
+        let values = batch[i].values().expect("every sample has them");
+        raw[i][t] + f64::from(values[t])
+    });
+    (whitened(batch, &raw), targets)
+}
+
+/// Refuses numbers that are not `wanted`, up to the rounding of f32.
+fn close(name: &str, got: &[Vec<f32>], wanted: &[Vec<f64>]) -> Result<(), TestCaseError> {
+    prop_assert_eq!(got.len(), wanted.len());
+    for (got, wanted) in got.iter().zip(wanted) {
+        prop_assert_eq!(got.len(), wanted.len());
+        for (got, wanted) in got.iter().zip(wanted) {
+            let distance = (f64::from(*got) - wanted).abs();
+            prop_assert!(
+                distance < 1e-4 * wanted.abs().max(1.0),
+                "{} {} {}",
+                name,
+                got,
+                wanted
+            );
+        }
+    }
+    Ok(())
 }
 
 type Pair = (Box<dyn AdvantageEstimator>, Vec<Vec<f64>>);
@@ -165,17 +191,17 @@ proptest! {
             (Box::new(MtGrpo::default()), mt_grpo(&batch, eps)),
             (Box::new(ReinforcePlusPlus { gamma }), reinforce_plus_plus(&batch, gamma)),
             (Box::new(ReinforcePlusPlusBaseline), reinforce_plus_plus_baseline(&batch)),
-            (Box::new(Gae { gamma, lambda }), gae(&batch, gamma, lambda)),
+            (Box::new(Gae { gamma, lambda }), gae(&batch, gamma, lambda).0),
         ];
         for (estimator, wanted) in pairs {
-            let got = estimator.advantages(&batch);
-            for (got, wanted) in got.iter().zip(&wanted) {
-                prop_assert_eq!(got.len(), wanted.len());
-                for (got, wanted) in got.iter().zip(wanted) {
-                    let distance = (f64::from(*got) - wanted).abs();
-                    prop_assert!(distance < 1e-4 * wanted.abs().max(1.0), "{} {got} {wanted}", estimator.name());
-                }
-            }
+            close(estimator.name(), &estimator.advantages(&batch), &wanted)?;
         }
+    }
+
+    #[test]
+    fn a_critic_learns_the_advantage_and_its_own_value(batch in batches(), gamma in 0.5f64..1.0, lambda in 0.0f64..1.0) {
+        let counted: Vec<Sample> = batch.into_iter().filter(|sample| !sample.excluded()).collect();
+        let targets = Gae { gamma, lambda }.estimates(&counted).value_targets.unwrap();
+        close("value targets", &targets, &gae(&counted, gamma, lambda).1)?;
     }
 }

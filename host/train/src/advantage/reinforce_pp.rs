@@ -89,6 +89,14 @@ mod tests {
     }
 
     #[test]
+    fn the_discount_skips_observations() {
+        // Rewards [0, 0, 1] and mask [1, 0, 1]: the first token is one model token before the last.
+        let sample = Sample::from_mask(0, &[true, false, true], 1.0);
+        let returns = ReinforcePlusPlus { gamma: 0.5 }.returns(&sample);
+        assert_eq!(returns, [0.5, 0.0, 1.0]);
+    }
+
+    #[test]
     fn the_outcome_reaches_the_turns_before_an_observation() {
         let two_turns = [true, true, false, false, false, true];
         let batch = vec![

@@ -44,6 +44,7 @@ impl AdvantageEstimator for ReMax {
 mod tests {
     use super::*;
 
+    // Arithmetic from the formula of the paper (algorithm 1): 1 - 0.25, 0 - 0.25 and 0.5 - 0.5.
     #[test]
     fn the_advantage_is_the_distance_from_the_greedy_trajectory_of_the_task() {
         let sample = |group, reward, baseline| {

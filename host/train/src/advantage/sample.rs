@@ -323,14 +323,11 @@ impl Sample {
     }
 
     pub(crate) fn without_observations(&self) -> Self {
-        let keep = |values: &[f32]| -> Vec<f32> {
-            values
-                .iter()
-                .zip(&self.mask)
-                .filter(|(_, seen)| **seen)
-                .map(|(v, _)| *v)
-                .collect()
-        };
+        fn kept<T: Copy>(numbers: &[T], mask: &[bool]) -> Vec<T> {
+            let seen = numbers.iter().zip(mask).filter(|(_, seen)| **seen);
+            seen.map(|(number, _)| *number).collect()
+        }
+        let keep = |numbers: &[f32]| kept(numbers, &self.mask);
         let mut end = 0;
         let turns = self.turns.iter().map(|turn| {
             let start = end;
@@ -338,7 +335,8 @@ impl Sample {
             start..end
         });
         let (turns, mask) = (turns.collect(), vec![true; self.model_tokens()]);
-        let mut bare = Self::build(self.group, mask, turns, self.total_reward());
+        let mut bare = Self::build(self.group, mask, turns, 0.0);
+        bare.rewards = kept(&self.rewards, &self.mask);
         bare.turn_rewards.clone_from(&self.turn_rewards);
         bare.log_probs = keep(&self.log_probs);
         bare.reference_log_probs = self.reference_log_probs.as_deref().map(keep);

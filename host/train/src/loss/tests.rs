@@ -1,4 +1,5 @@
 use candle_core::Var;
+use proptest::prelude::*;
 
 use super::*;
 
@@ -333,4 +334,82 @@ fn targets_of_another_length_are_an_error() {
             .to_string()
             .contains("0 weights for 3 model tokens")
     );
+}
+
+/// The loss again, token by token in f64, as the papers print it: PPO (arXiv:1707.06347, equation 7) with DAPO's two
+/// bounds (arXiv:2503.14476, equation 10) and the dual clip (arXiv:1912.09729, equation 5); GSPO's ratio
+/// (arXiv:2507.18071, equation 7); Schulman's k1, k2 and k3. Returns the loss, and its derivative by each log-probability.
+fn printed(policy: &ClippedPolicy, log_probs: &[f32], targets: &TokenTargets) -> (f64, Vec<f64>) {
+    let at = |numbers: &[f32], t: usize| f64::from(numbers[t]);
+    let tokens = 0..log_probs.len();
+    let log_ratio = |t: usize| at(log_probs, t) - at(&targets.old_log_probs, t);
+    let ratio = |t: usize| match policy.ratio {
+        Ratio::Token => log_ratio(t).exp(),
+        Ratio::Sequence => {
+            let same = |u: &usize| targets.sequences[*u] == targets.sequences[t];
+            let own: Vec<f64> = tokens.clone().filter(same).map(log_ratio).collect();
+            (own.iter().sum::<f64>() / own.len() as f64).exp()
+        }
+    };
+    let (mut loss, mut derivatives) = (0.0, Vec::new());
+    for t in tokens.clone() {
+        let (rho, a, w) = (
+            ratio(t),
+            at(&targets.advantages, t),
+            at(&targets.weights, t),
+        );
+        let bounded = rho.clamp(1.0 - policy.clip_low, 1.0 + policy.clip_high);
+        let mut gain = (rho * a).min(bounded * a);
+        if let Some(dual) = policy.dual_clip.filter(|_| a < 0.0) {
+            gain = gain.max(dual * a);
+        }
+        let moves = gain == rho * a;
+        let x = at(log_probs, t) - at(&targets.reference_log_probs, t);
+        let (kl, of_kl) = match policy.kl_estimator {
+            KlEstimator::K1 => (x, 1.0),
+            KlEstimator::K2 => (x * x / 2.0, x),
+            KlEstimator::K3 => ((-x).exp() - 1.0 + x, 1.0 - (-x).exp()),
+        };
+        let entropy = policy.entropy_coefficient * 0.7;
+        loss += w * (policy.kl_coefficient * kl - gain - entropy);
+        let of_gain = if moves { rho * a } else { 0.0 };
+        derivatives.push(w * (policy.kl_coefficient * of_kl - of_gain));
+    }
+    (loss, derivatives)
+}
+
+proptest! {
+    #[test]
+    fn the_loss_and_its_gradient_are_those_that_the_papers_print(
+        tokens in prop::collection::vec((-3.0f32..-0.01, -1.0f32..1.0, -1.0f32..1.0, -2.0f32..2.0, 0u32..3, 0.01f32..1.0), 1..9),
+        of_sequences in any::<bool>(),
+        dual_clip in prop::option::of(1.5f64..3.0),
+        kl_estimator in prop::sample::select(vec![KlEstimator::K1, KlEstimator::K2, KlEstimator::K3]),
+        [clip_low, clip_high, kl_coefficient, entropy_coefficient] in prop::array::uniform4(0.01f64..0.4),
+    ) {
+        let policy = ClippedPolicy {
+            ratio: if of_sequences { Ratio::Sequence } else { Ratio::Token },
+            clip_low,
+            clip_high,
+            dual_clip,
+            kl_coefficient,
+            kl_estimator,
+            entropy_coefficient,
+        };
+        let log_probs: Vec<f32> = tokens.iter().map(|token| token.0).collect();
+        let targets = TokenTargets {
+            weights: tokens.iter().map(|token| token.5).collect(),
+            advantages: tokens.iter().map(|token| token.3).collect(),
+            old_log_probs: tokens.iter().map(|token| token.0 - token.1).collect(),
+            reference_log_probs: tokens.iter().map(|token| token.0 - token.2).collect(),
+            sequences: tokens.iter().map(|token| token.4).collect(),
+            ..TokenTargets::default()
+        };
+        let (loss, gradient, _, _) = differentiate(policy, &log_probs, &targets);
+        let (wanted, derivatives) = printed(&policy, &log_probs, &targets);
+        prop_assert!((f64::from(loss) - wanted).abs() < 1e-4, "{loss} {wanted}");
+        for (got, wanted) in gradient.iter().zip(&derivatives) {
+            prop_assert!((f64::from(*got) - wanted).abs() < 1e-4, "{gradient:?} {derivatives:?}");
+        }
+    }
 }

@@ -296,8 +296,12 @@ impl Checkpoint {
         point(run, "latest", &name(state.phase, state.step))?;
         state.point_best(run, keep)?;
         let all = Self::all(run)?;
+        // The one to go back to if the entropy stays low.
+        let sound = all.iter().rfind(|one| one.state.in_a_row.low == 0);
+        let sound = sound.map(|one| one.state.place());
         for old in &all[..all.len().saturating_sub(keep.keep_last)] {
-            if !old.state.finished && Some(old.state.place()) != best {
+            let place = Some(old.state.place());
+            if !old.state.finished && place != best && place != sound {
                 whole::remove_folder(&old.path)?;
             }
         }
