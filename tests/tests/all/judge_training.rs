@@ -2,7 +2,11 @@
 //! resumed or replayed gets the same answers. A judge that breaks, or costs too much, stops the run and says why.
 
 use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
+use rlf_dialogue::Tokenizer;
 use rlf_tests::{ChatEndpoint, Experiment, Host, Question, Reply, without_times};
 use serde_json::{Value, json};
 
@@ -128,4 +132,65 @@ fn a_budget_of_the_run_that_is_spent_is_named() {
     let said = "the budget of a run is spent (models.judge.run): 5 questions are allowed";
     assert!(ended.stderr.contains(said), "{ended}");
     assert!(served.take_questions().len() <= 5);
+}
+
+/// The judge is asked about the first group while all others have not sampled a token. They wait for it. If grading
+/// waited for them, nothing would ever end.
+#[test]
+fn a_group_is_graded_while_others_still_play_and_evaluations_have_the_temperature_of_training() {
+    let asked = Arc::new((Mutex::new(false), Condvar::new()));
+    let judged_first = asked.clone();
+    let served = ChatEndpoint::start(move |question| {
+        *judged_first
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = true;
+        judged_first.1.notify_all();
+        judge(question)
+    });
+    let (first_prompt, answer) = (OnceLock::new(), OnceLock::new());
+    let engine = ChatEndpoint::start(move |question| {
+        if !question.line.contains("/generate") {
+            let folder = Path::new(question.body["model_path"].as_str().expect("a path"));
+            let tokenizer = Tokenizer::load(&folder.join("tokenizer.json"));
+            let tokenizer = tokenizer.expect("the run writes it beside the weights");
+            answer.get_or_init(|| tokenizer.encode_trusted("<answer>7</answer>"));
+            return Reply::Is(r#"{"success": true, "message": "done"}"#);
+        }
+        let prompt = &question.body["input_ids"];
+        if first_prompt.get_or_init(|| prompt.clone()) != prompt {
+            let (is_asked, changed) = &*asked;
+            let waiting = is_asked.lock().unwrap_or_else(PoisonError::into_inner);
+            let most = Duration::from_mins(1);
+            let waited = changed.wait_timeout_while(waiting, most, |is_asked| !*is_asked);
+            if !*waited.unwrap_or_else(PoisonError::into_inner).0 {
+                return Reply::Fails(503);
+            }
+        }
+        let mut ids = json!(answer.get().expect("weights come first"));
+        let stop = question.body["sampling_params"]["stop_token_ids"][0].clone();
+        ids.as_array_mut().expect("a list").push(stop);
+        let tokens = ids.as_array().into_iter().flatten();
+        let tokens: Vec<Value> = tokens.map(|id| json!([-0.5, id, null])).collect();
+        let info = json!({"finish_reason": {"type": "stop"}, "output_token_logprobs": tokens});
+        Reply::is(json!({"output_ids": ids, "meta_info": info}).to_string())
+    });
+    let experiment = judged(&endpoint(served.url()))
+        .without("sft")
+        .with("rl.steps", 1)
+        .with("rl.temperature", 0.5)
+        .with("external_engine.url", engine.url());
+    let run = experiment.train("run", &[]);
+    let excluded = &run.steps("rl")[0]["excluded"];
+    assert_eq!(*excluded, 0.0, "no turn waited in vain");
+    // Evaluations sample as training does, or are greedy.
+    let asked = engine.take_questions().into_iter();
+    let mut temperatures: Vec<String> = asked
+        .filter_map(|question| {
+            Some(question.body.get("sampling_params")?["temperature"].to_string())
+        })
+        .collect();
+    temperatures.sort();
+    temperatures.dedup();
+    assert_eq!(temperatures, ["0.0", "0.5"]);
 }

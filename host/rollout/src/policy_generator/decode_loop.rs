@@ -15,6 +15,9 @@
 //! - The oldest generating sequence always begins, and takes what it needs as if it grew.
 //!
 //! So every pass feeds the oldest generating sequence, and a cache of one context is enough for all to end.
+//!
+//! Prompts and single tokens share a pass, because it reads every weight once for all of them. But no sequence that decodes
+//! waits for a prompt: tokens of a pass are kept for those that want one each, and prompts get the rest.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -52,6 +55,11 @@ impl Sequence {
     fn model_id(&self) -> ModelId {
         let model = self.model.as_ref();
         model.map(|model| Arc::as_ptr(model) as usize)
+    }
+
+    /// True if it wants nothing but the token that it drew last.
+    fn decodes(&self) -> bool {
+        self.cached > 0 && self.ids.len() == self.cached + 1
     }
 
     /// The key of its prompt.
@@ -264,19 +272,28 @@ impl<'a> DecodeLoop<'a> {
     /// The sequences that the next pass feeds, the oldest first, and the number of tokens of each. Their pages are
     /// free.
     fn choose(&mut self) -> rlf_policy::Result<Vec<(SequenceId, usize)>> {
-        let generating: Vec<SequenceId> = self
+        let generating: Vec<(SequenceId, bool)> = self
             .sequences
             .iter()
             .filter(|(_, sequence)| sequence.turn.is_some())
-            .map(|(id, _)| *id)
+            .map(|(id, sequence)| (*id, sequence.decodes()))
             .collect();
+        let mut decoding = generating.iter().filter(|(_, decodes)| *decodes).count();
         let mut chosen = Vec::with_capacity(generating.len().min(self.config.slots));
         let mut budget = self.config.step_tokens.max(1);
         // Pages that the chosen ones take, and whether more sequences may begin.
         let (mut taken, mut may_begin) = (0, true);
-        for (place, id) in generating.into_iter().enumerate() {
-            if budget == 0 || chosen.len() == self.config.slots {
+        for (place, (id, decodes)) in generating.into_iter().enumerate() {
+            let slots = self.config.slots - chosen.len();
+            if budget == 0 || slots == 0 {
                 break;
+            }
+            decoding -= usize::from(decodes);
+            // The oldest one goes on in any case. A prompt leaves tokens for younger ones that decode.
+            let kept = if decodes { 0 } else { decoding.min(slots - 1) };
+            let most = (budget.saturating_sub(kept)).max(usize::from(place == 0));
+            if most == 0 {
+                continue;
             }
             let Some(sequence) = self.sequences.get(&id) else {
                 continue;
@@ -300,7 +317,7 @@ impl<'a> DecodeLoop<'a> {
             let Some(cached) = self.sequences.get(&id).map(|sequence| sequence.cached) else {
                 continue;
             };
-            let count = (tokens - cached).min(budget);
+            let count = (tokens - cached).min(most);
             if let Some(wanted) = self.make_room(id, cached, cached + count, taken) {
                 taken += wanted;
                 budget -= count;

@@ -183,6 +183,26 @@ fn a_sequence_that_waits_for_pages_leaves_its_slot_to_younger_ones_that_have_som
     assert_eq!(chosen(&mut decoding), [(1, PROMPT + 3), (2, 1)]);
 }
 
+#[test]
+fn a_sequence_that_decodes_does_not_wait_for_the_prompts_of_older_ones() {
+    let model = model();
+    let mut decoding = small_cache(&model, 3);
+    decoding.config.step_tokens = 8;
+    ask(&mut decoding, 1, &[1; 3], 9);
+    ask(&mut decoding, 2, &[2; 3], 9);
+    decoding.pass().unwrap();
+    // An older one reads a long observation meanwhile. It gets what those that decode leave.
+    ask(&mut decoding, 0, &[3; 20], 9);
+    for read in [6, 6, 6] {
+        assert_eq!(chosen(&mut decoding), [(0, read), (1, 1), (2, 1)]);
+        decoding.pass().unwrap();
+    }
+    assert_eq!(chosen(&mut decoding), [(0, 2), (1, 1), (2, 1)]);
+    // The oldest one goes on, even if nothing is left.
+    decoding.config.step_tokens = 1;
+    assert_eq!(chosen(&mut decoding), [(0, 1)]);
+}
+
 /// This model with adapters whose numbers are drawn from `seed`.
 fn adapted(model: &Model, seed: u64) -> Arc<Model> {
     let config = LoraConfig {
