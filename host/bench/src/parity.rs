@@ -1,12 +1,14 @@
 //! Checks that two implementations of one model agree: another device and the CPU, or plain and fused operators.
 
 use std::fmt;
+use std::path::Path;
 
-use candle_core::{DType, Device, Tensor};
+use candle_core::{DType, Device, Tensor, Var};
 
 use rlf_policy::{
-    Decoder, Draw, DrawKey, Entry, Key, Model, Operators, PAGE_TOKENS, PackedBatch, PassOptions,
-    Precision, Purpose, Qwen3Config, Result, Sampler, SamplingParams, Sequence,
+    Decoder, Draw, DrawKey, Entry, Gradients, Key, LoraConfig, Model, Operators, PAGE_TOKENS,
+    PackedBatch, PassOptions, Precision, Purpose, Qwen3Config, Result, Sampler, SamplingParams,
+    Sequence, ValueHead,
 };
 
 use crate::policy::Workload;
@@ -68,22 +70,25 @@ impl fmt::Display for Parity {
     }
 }
 
-/// Compares a device with the CPU on the quickstart's shape, and on two layers that are as wide as those of Qwen3-0.6B: its
-/// plain operators, its fused ones, and these in bf16. Returns the name of each comparison with the differences.
+/// Compares a device with the CPU on the quickstart's shape, without adapters and with some, and on two layers that are as
+/// wide as those of Qwen3-0.6B: its plain operators, its fused ones, and these in bf16. Returns the name of each comparison
+/// with the differences.
 pub(crate) fn with_cpu(device: &Device) -> Result<Vec<(String, Parity)>> {
     let wide = Qwen3Config {
         vocab_size: 4096,
         num_hidden_layers: 2,
         ..Workload::qwen3()[0].config
     };
+    let small = Workload::quickstart().config;
     let shapes = [
-        ("the quickstart's shape", Workload::quickstart().config),
-        ("two layers as wide as Qwen3-0.6B's", wide),
+        ("the quickstart's shape", &small, false),
+        ("the quickstart's shape with adapters", &small, true),
+        ("two layers as wide as Qwen3-0.6B's", &wide, false),
     ];
     let mut all = Vec::new();
-    for (name, config) in shapes {
-        let ours = Model::init(&config, 0, &Device::Cpu)?;
-        let mut theirs = Model::init(&config, 0, device)?;
+    for (name, config, has_adapters) in shapes {
+        let ours = model(config, has_adapters, &Device::Cpu)?;
+        let mut theirs = model(config, has_adapters, device)?;
         for (operators, precision) in [
             (Operators::Plain, Precision::F32),
             (Operators::Fused, Precision::F32),
@@ -98,7 +103,30 @@ pub(crate) fn with_cpu(device: &Device) -> Result<Vec<(String, Parity)>> {
     Ok(all)
 }
 
-/// Compares two models that should be equal.
+/// A model with random weights, and with random adapters if it has some.
+fn model(config: &Qwen3Config, has_adapters: bool, device: &Device) -> Result<Model> {
+    let model = Model::init(config, 0, device)?;
+    if !has_adapters {
+        return Ok(model);
+    }
+    let model = model.with_lora(&LoraConfig::default(), 1, Path::new("not saved"))?;
+    fill(model.parameters())?;
+    Ok(model)
+}
+
+/// Replaces parameters by random numbers.
+fn fill<'a>(parameters: impl Iterator<Item = (&'a str, &'a Var)>) -> candle_core::Result<()> {
+    for ((_, parameter), index) in parameters.zip(0..) {
+        let key = Key::new(2, Purpose::Test).at(index);
+        let numbers = (0..parameter.elem_count() as u64).map(|i| 0.1 * key.normal(i) as f32);
+        let numbers = Tensor::from_iter(numbers, parameter.device())?;
+        parameter.set(&numbers.reshape(parameter.shape())?)?;
+    }
+    Ok(())
+}
+
+/// Compares two models that should be equal. The other one's backward pass is made with all intermediate results, and with
+/// checkpointing.
 pub(crate) fn compare(reference: &Model, other: &Model) -> Result<Parity> {
     let vocabulary = reference.vocabulary().min(other.vocabulary()) as u64;
     let ids = |index: u64, length: u64| -> Vec<u32> {
@@ -127,32 +155,38 @@ pub(crate) fn compare(reference: &Model, other: &Model) -> Result<Parity> {
         .zip(&masks)
         .map(|(ids, mask)| Sequence { ids, mask })
         .collect();
-    let batch = [PackedBatch::new(&sequences)?];
-    let options = PassOptions::default();
-    let pass = |model: &Model| {
-        model.accumulate(&batch, &options, |_, tokens| {
-            Ok((tokens.log_probs.mean_all()?, numbers(&tokens.log_probs)?))
+    let batches = [
+        PackedBatch::new(&sequences[..2])?,
+        PackedBatch::new(&sequences[2..])?,
+    ];
+    let pass = |model: &Model, checkpointing| {
+        let head = ValueHead::new(model, true)?;
+        fill(head.parameters())?;
+        let options = PassOptions {
+            temperature: 0.7,
+            checkpointing,
+            ..PassOptions::default()
+        };
+        model.accumulate_with_values(&batches, &options, Some(&head), |_, tokens| {
+            let values = tokens.values.as_ref().expect("there is a head");
+            let beside = (tokens.entropy.mean_all()? + values.sqr()?.mean_all()?)?;
+            let loss = (tokens.log_probs.mean_all()? + 0.1 * beside)?;
+            Ok((loss, numbers(&tokens.log_probs)?))
         })
     };
-    let (ours, theirs) = (pass(reference)?, pass(other)?);
-    let forward = largest_difference(&ours.outputs[0], &theirs.outputs[0]);
-    let mut worst = (0.0, String::new());
-    for ((name, ours), (_, theirs)) in ours.gradients.iter().zip(theirs.gradients.iter()) {
-        let (ours, theirs) = (numbers(ours)?, numbers(theirs)?);
-        let scale = ours
-            .iter()
-            .fold(f64::MIN_POSITIVE, |scale, x| scale.max(f64::from(x.abs())));
-        let difference = largest_difference(&ours, &theirs) / scale;
-        // NaN counts as the worst difference, which `>` would miss.
-        if difference.is_nan() || difference >= worst.0 {
-            worst = (
-                if difference.is_nan() {
-                    f64::INFINITY
-                } else {
-                    difference
-                },
-                name.to_owned(),
-            );
+    let ours = pass(reference, false)?;
+    let (mut forward, mut worst) = (0.0_f64, (0.0, String::new()));
+    for checkpointing in [false, true] {
+        let theirs = pass(other, checkpointing)?;
+        for (ours, theirs) in ours.outputs.iter().zip(&theirs.outputs) {
+            forward = forward.max(largest_difference(ours, theirs));
+        }
+        let of_heads = ours.value_head.iter().zip(&theirs.value_head);
+        for (ours, theirs) in of_heads.chain([(&ours.gradients, &theirs.gradients)]) {
+            let (difference, name) = worst_gradient(ours, theirs)?;
+            if difference >= worst.0 {
+                worst = (difference, name);
+            }
         }
     }
     let decode = largest_difference(&decoded(reference, &texts)?, &decoded(other, &texts)?);
@@ -169,10 +203,27 @@ pub(crate) fn compare(reference: &Model, other: &Model) -> Result<Parity> {
     })
 }
 
-/// Logits of every sequence's last token. The first half is read at once, the rest token by token.
+/// The largest difference of a parameter's gradient, relative to that gradient's largest entry, and the parameter.
+fn worst_gradient(ours: &Gradients, theirs: &Gradients) -> Result<(f64, String)> {
+    let mut worst = (0.0, String::new());
+    for ((name, ours), (_, theirs)) in ours.iter().zip(theirs.iter()) {
+        let (ours, theirs) = (numbers(ours)?, numbers(theirs)?);
+        let scale = ours
+            .iter()
+            .fold(f64::MIN_POSITIVE, |scale, x| scale.max(f64::from(x.abs())));
+        let difference = largest_difference(&ours, &theirs) / scale;
+        if difference >= worst.0 {
+            worst = (difference, name.to_owned());
+        }
+    }
+    Ok(worst)
+}
+
+/// Logits of every sequence's last token. The first half is read at once. Another sequence shares it, and reads the rest
+/// token by token.
 fn decoded(model: &Model, texts: &[Vec<u32>]) -> Result<Vec<f32>> {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(1);
-    let cache = texts.len() * longest.next_multiple_of(PAGE_TOKENS);
+    let cache = texts.len() * (longest.next_multiple_of(PAGE_TOKENS) + PAGE_TOKENS);
     let mut decoder = Decoder::new(model, cache, longest, 1)?;
     let mut last = Vec::new();
     for (text, sequence) in texts.iter().zip(0..) {
@@ -185,11 +236,13 @@ fn decoded(model: &Model, texts: &[Vec<u32>]) -> Result<Vec<f32>> {
                 tokens: &text[..half],
             }],
         )?;
+        let other = sequence + texts.len() as u64;
+        decoder.share_prefix(sequence, other, half)?;
         for start in half..text.len() {
             logits = decoder.step(
                 model,
                 &[Entry {
-                    sequence,
+                    sequence: other,
                     start,
                     tokens: &text[start..=start],
                 }],

@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use serde_json::json;
 
-use rlf_policy::measure::{decode_together, product_rate, quickstart_shape};
+use rlf_policy::measure::{decode_together, quickstart_shape};
 use rlf_policy::{
     AdamW, Decoder, Key, Model, Operators, OptimizerConfig, PAGE_TOKENS, PackedBatch, PassOptions,
-    Precision, PublishedShape, Purpose, Qwen3Config, Result, Sampler, SamplingParams, Sequence,
-    cpu_facts, micro_batches,
+    Precision, Processor, PublishedShape, Purpose, Qwen3Config, Result, Sampler, SamplingParams,
+    Sequence, cpu_facts, micro_batches,
 };
+use rlf_run::PlannedMachine;
 
 /// The sizes of a measurement.
 #[derive(Debug, Clone)]
@@ -144,7 +145,8 @@ pub(crate) struct Report {
     pub(crate) parameters: usize,
     /// The device and the number of threads.
     pub(crate) place: String,
-    /// Floating-point operations per second of matrix products alone, on the CPU.
+    /// Floating-point operations per second of matrix products alone: measured on the CPU, of a GPU what its maker states.
+    /// None for an unknown GPU.
     pub(crate) products: Option<f64>,
     /// The figures.
     pub(crate) rates: Vec<Rate>,
@@ -195,9 +197,6 @@ fn twin_peer(twin: Option<&Model>, tokens: f64, seconds: Option<f64>) -> Vec<(St
     });
     twin.into_iter().collect()
 }
-
-/// Time in which products alone are measured, before the figures and after them.
-const PRODUCTS: Duration = Duration::from_millis(300);
 
 /// Figures of a peer, in the order of a report's rates, by number format. A figure is tokens per second, and the way in
 /// which they were reached.
@@ -304,8 +303,13 @@ pub(crate) fn run(
         None
     };
     let twin = twin.as_ref();
-    let products = || product_rate(workload.precision, workers, PRODUCTS);
-    let before = device.is_cpu().then(products);
+    let products = || {
+        let machine = PlannedMachine::here(device, workload.precision, workers);
+        machine
+            .speed
+            .map(|speed| speed.products(workload.precision))
+    };
+    let before = products();
     model.use_operators(Operators::Fused)?;
     model.use_precision(workload.precision)?;
     let mut rates = vec![train(workload, &model, twin, workers)?];
@@ -322,7 +326,7 @@ pub(crate) fn run(
             cpu_facts().simd
         ),
         // The larger, because a busy machine slows one of them.
-        products: before.map(|before| before.max(products())),
+        products: before.into_iter().chain(products()).reduce(f64::max),
         rates,
     })
 }
@@ -366,16 +370,20 @@ fn train(workload: &Workload, model: &Model, twin: Option<&Model>, workers: usiz
         .map(|i| tokens(i as u64, workload.length, workload.config.vocab_size))
         .collect();
     let lengths = vec![workload.length; workload.sequences];
-    let batches = micro_batches(&lengths, workload.micro_batch_tokens)
-        .into_iter()
-        .map(|range| {
-            let sequences: Vec<Sequence<'_>> = all[range]
-                .iter()
-                .map(|ids| Sequence { ids, mask: &mask })
-                .collect();
-            PackedBatch::new(&sequences)
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let batches = micro_batches(
+        &lengths,
+        workload.micro_batch_tokens,
+        Processor::of(model.device()),
+    )
+    .into_iter()
+    .map(|range| {
+        let sequences: Vec<Sequence<'_>> = all[range]
+            .iter()
+            .map(|ids| Sequence { ids, mask: &mask })
+            .collect();
+        PackedBatch::new(&sequences)
+    })
+    .collect::<Result<Vec<_>>>()?;
     let targets: usize = batches.iter().map(|batch| batch.targets().len()).sum();
     let options = PassOptions {
         workers,

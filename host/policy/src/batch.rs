@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::device::Processor;
 use crate::error::{PolicyError, Result};
 
 /// One training sequence, borrowed.
@@ -118,17 +119,27 @@ impl PackedBatch {
 }
 
 /// Cuts consecutive sequences of the given lengths into micro-batches of at most `micro_batch_tokens` tokens; a longer
-/// sequence is a micro-batch by itself. The cut depends on nothing else, so gradients are the same for any number of
+/// sequence is a micro-batch by itself. On a GPU, each sequence counts as long as the longest of its micro-batch, because
+/// attention fills them up to that length. The cut depends on nothing else, so gradients are the same for any number of
 /// workers.
-pub fn micro_batches(lengths: &[usize], micro_batch_tokens: usize) -> Vec<Range<usize>> {
+pub fn micro_batches(
+    lengths: &[usize],
+    micro_batch_tokens: usize,
+    processor: Processor,
+) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
-    let (mut start, mut tokens) = (0, 0usize);
+    let (mut start, mut tokens, mut longest) = (0, 0usize, 0usize);
     for (index, &length) in lengths.iter().enumerate() {
-        if index > start && tokens + length > micro_batch_tokens {
-            cuts.push(start..index);
-            (start, tokens) = (index, 0);
-        }
         tokens += length;
+        longest = longest.max(length);
+        let taken = match processor {
+            Processor::Cpu => tokens,
+            Processor::Cuda => longest.saturating_mul(index + 1 - start),
+        };
+        if index > start && taken > micro_batch_tokens {
+            cuts.push(start..index);
+            (start, tokens, longest) = (index, length, length);
+        }
     }
     if start < lengths.len() {
         cuts.push(start..lengths.len());
@@ -187,11 +198,19 @@ mod tests {
 
     #[test]
     fn micro_batches_hold_at_most_their_tokens() {
-        assert_eq!(
-            micro_batches(&[3, 3, 3, 10, 1], 6),
-            [0..2, 2..3, 3..4, 4..5]
-        );
-        assert!(micro_batches(&[], 6).is_empty());
-        assert_eq!(micro_batches(&[9, 9], 1), [0..1, 1..2]);
+        for processor in [Processor::Cpu, Processor::Cuda] {
+            let cut = |lengths, tokens| micro_batches(lengths, tokens, processor);
+            assert_eq!(cut(&[3, 3, 3, 10, 1], 6), [0..2, 2..3, 3..4, 4..5]);
+            assert!(cut(&[], 6).is_empty());
+            assert_eq!(cut(&[9, 9], 1), [0..1, 1..2]);
+        }
+    }
+
+    #[test]
+    fn on_a_gpu_sequences_count_as_long_as_the_longest_of_their_micro_batch() {
+        let lengths = [1, 1, 4, 1, 1, 1, 1, 1, 4];
+        let cut = |processor| micro_batches(&lengths, 8, processor);
+        assert_eq!(cut(Processor::Cpu), [0..5, 5..9]);
+        assert_eq!(cut(Processor::Cuda), [0..2, 2..4, 4..8, 8..9]);
     }
 }

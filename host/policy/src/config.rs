@@ -116,7 +116,7 @@ impl Qwen3Config {
         let sizes = [
             ("hidden_size", self.hidden_size, 8, 1 << 16),
             ("intermediate_size", self.intermediate_size, 8, 1 << 18),
-            ("head_dim", self.head_dim, 8, 4096),
+            ("head_dim", self.head_dim, 8, 256),
             ("vocab_size", self.vocab_size, 1, 1 << 24),
             ("num_hidden_layers", self.num_hidden_layers, 1, 1024),
             ("num_attention_heads", self.num_attention_heads, 1, 1024),

@@ -21,6 +21,7 @@ use std::path::Path;
 use candle_core::Device;
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_policy::{PolicyError, Qwen3Config};
+use rlf_train::config::{RlConfig, SftConfig};
 
 pub use lengths::Lengths;
 pub use machine::{PlannedMachine, Speed};
@@ -59,8 +60,10 @@ pub struct Plan {
     pub machine: PlannedMachine,
     /// The lengths that are assumed.
     pub lengths: Lengths,
-    /// Tokens in the cache of keys and values.
-    pub cache_tokens: usize,
+    /// The configuration, with what it leaves open: the cache of keys and values, and whether activations are computed again.
+    pub completed: RunConfig,
+    /// Keys of phases whose activations are computed again, because the run fits in no other way.
+    pub recomputed: Vec<&'static str>,
     /// Memory of the device, and of the host.
     pub memory: RunMemory,
     /// Time of a step. None if the machine's speed is unknown.
@@ -86,14 +89,15 @@ impl Plan {
         let machine = options.machine.clone();
         let lengths = Lengths::new(config, options.tokens_per_trajectory);
         let asked = config;
-        let config = &with_room(asked, &shape, &machine, lengths)?;
+        let config = &completed(asked, &shape, &machine, lengths)?;
         let memory = RunMemory::new(config, &shape, machine.processor, lengths)?;
         let times = (machine.speed).map(|speed| StepTimes::new(config, &shape, speed, lengths));
         let mut plan = Self {
             shape,
             machine,
             lengths,
-            cache_tokens: config.cache_tokens(),
+            completed: config.clone(),
+            recomputed: recomputed(asked, config),
             memory,
             times,
             suggestions: Vec::new(),
@@ -111,16 +115,68 @@ impl Plan {
             if asked.engine.cache_tokens.is_none() {
                 changed.engine.cache_tokens = None;
             }
-            plan.with_all = Some(peak(&with_room(&changed, shape, machine, lengths)?)?);
+            plan.with_all = Some(peak(&completed(&changed, shape, machine, lengths)?)?);
             plan.suggestions = suggestions;
         }
         Ok(plan)
+    }
+
+    /// Tokens in the cache of keys and values.
+    pub fn cache_tokens(&self) -> usize {
+        self.completed.cache_tokens()
     }
 
     /// True if the device's memory is enough. None if its size is unknown.
     pub fn fits(&self) -> Option<bool> {
         (self.machine.memory).map(|memory| self.memory.peak() <= memory)
     }
+}
+
+/// The configuration with what it leaves open: the cache of keys and values, and the phases whose activations are computed
+/// again. None are, if the run fits without, or if it does not fit anyway.
+fn completed(
+    config: &RunConfig,
+    shape: &Qwen3Config,
+    machine: &PlannedMachine,
+    lengths: Lengths,
+) -> Result<RunConfig, PolicyError> {
+    let kept = with_room(config, shape, machine, lengths)?;
+    let Some(limit) = machine.memory else {
+        return Ok(kept);
+    };
+    for [in_sft, in_rl] in [[false, false], [true, false], [false, true], [true, true]] {
+        let mut config = config.clone();
+        if let Some(sft) = &mut config.sft {
+            sft.activation_checkpointing.get_or_insert(in_sft);
+        }
+        if let Some(rl) = &mut config.rl {
+            rl.activation_checkpointing.get_or_insert(in_rl);
+        }
+        let config = with_room(&config, shape, machine, lengths)?;
+        if RunMemory::new(&config, shape, machine.processor, lengths)?.peak() <= limit {
+            return Ok(config);
+        }
+    }
+    Ok(kept)
+}
+
+/// The keys of phases that [`completed`] lets compute activations again.
+fn recomputed(asked: &RunConfig, completed: &RunConfig) -> Vec<&'static str> {
+    let of_sft = |config: &RunConfig| config.sft.as_ref().is_some_and(SftConfig::recomputes);
+    let of_rl = |config: &RunConfig| config.rl.as_ref().is_some_and(RlConfig::recomputes);
+    [
+        (
+            "sft.activation_checkpointing",
+            of_sft(completed) && !of_sft(asked),
+        ),
+        (
+            "rl.activation_checkpointing",
+            of_rl(completed) && !of_rl(asked),
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(key, is_new)| is_new.then_some(key))
+    .collect()
 }
 
 /// The configuration with a cache of keys and values for which the machine has the memory, if `engine.cache_tokens` leaves
@@ -206,14 +262,14 @@ fn shape(config: &RunConfig) -> Result<Qwen3Config, RunFailure> {
     })?)
 }
 
-/// Refuses a run whose policy cannot fit on the device by a clear margin, and warns if it may not fit. Returns the tokens in
-/// its cache of keys and values.
-pub(crate) fn check(
-    config: &RunConfig,
+/// Completes the configuration of a run for this device: the cache of keys and values, and whether activations are computed
+/// again. Refuses a run whose policy cannot fit by a clear margin, and warns if it may not fit.
+pub(crate) fn complete(
+    config: &mut RunConfig,
     vocabulary: usize,
     device: &Device,
     reporter: &dyn RunReporter,
-) -> Result<usize, RunFailure> {
+) -> Result<(), RunFailure> {
     // A shape that cannot be read is an error of loading, which says more.
     let shape = match &config.model.checkpoint {
         Some(checkpoint) => Qwen3Config::load(checkpoint).ok(),
@@ -221,11 +277,11 @@ pub(crate) fn check(
     };
     let machine = PlannedMachine::without_speed(device);
     let (Some(shape), Some(limit)) = (shape, machine.memory) else {
-        return Ok(config.cache_tokens());
+        return Ok(());
     };
     // Loading refuses it.
     if config.dialogue.context as usize > shape.max_position_embeddings {
-        return Ok(config.cache_tokens());
+        return Ok(());
     }
     let options = PlanOptions {
         machine,
@@ -243,13 +299,13 @@ pub(crate) fn check(
             mend: mend(&plan),
         });
     }
-    if plan.cache_tokens < config.cache_tokens() {
+    if plan.cache_tokens() < config.cache_tokens() {
         reporter.warn(&format!(
             "{} has no memory for a cache of {} tokens (`engine.slots` trajectories of `dialogue.context` tokens). The cache \
              has {} tokens; `engine.cache_tokens` chooses the size",
             device,
             config.cache_tokens(),
-            plan.cache_tokens
+            plan.cache_tokens()
         ));
     }
     if peak as f64 > limit as f64 * (1.0 - MARGIN) {
@@ -274,7 +330,17 @@ pub(crate) fn check(
             gigabytes(memory)
         ));
     }
-    Ok(plan.cache_tokens)
+    if !plan.recomputed.is_empty() {
+        reporter.warn(&format!(
+            "{} has no memory for all activations: {} = true, which takes a third more time and changes no result",
+            plan.machine.name,
+            plan.recomputed.join(" and ")
+        ));
+    }
+    let cache_tokens = plan.cache_tokens();
+    *config = plan.completed;
+    config.engine.cache_tokens = Some(cache_tokens);
+    Ok(())
 }
 
 /// Says which changes make a run fit, and whether they do.

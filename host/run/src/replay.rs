@@ -36,6 +36,7 @@ use crate::config::RunConfig;
 use crate::error::{RunFailure, SavedRunError};
 use crate::inputs;
 use crate::parts::RunParts;
+use crate::plan;
 use crate::plugins::PluginSources;
 use crate::reporter::RunReporter;
 use crate::rollouts::PolicyRollouts;
@@ -121,8 +122,7 @@ impl Replay {
             step,
             last: lines.keys().next_back().copied(),
         };
-        let rl = config.rl.clone().ok_or_else(no_step)?;
-        if !lines.contains_key(&step) {
+        if config.rl.is_none() || !lines.contains_key(&step) {
             return Err(no_step().into());
         }
         let checkpoint = checkpoint_before(&run, step, &config)?;
@@ -137,6 +137,9 @@ impl Replay {
             parts.recorded = Some(Arc::new(outcomes));
         }
         let device = open_device(&parts.config.device)?.device;
+        let vocabulary = parts.tokenizer.vocab_size();
+        plan::complete(&mut parts.config, vocabulary, &device, reporter)?;
+        let config = parts.config.rl.clone().ok_or_else(no_step)?;
         let machine = Machine::current(binary_hash(), device_name(&device));
         let mut changes = machine_changes(&run, &machine)?;
         let (hashes, inputs) = (parts.plugin_hashes(), inputs::read(&parts.config)?);
@@ -148,7 +151,7 @@ impl Replay {
             run,
             step,
             parts: Arc::new(parts),
-            config: rl,
+            config,
             checkpoint,
             device,
             machine,

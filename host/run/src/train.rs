@@ -113,7 +113,7 @@ pub fn train(
         let choice = open_device(&config.device)?;
         reporter.begins(&path, &choice);
         let config_toml = config.to_toml()?;
-        let parts = Arc::new(match options.start {
+        let mut parts = match options.start {
             RunStart::Resume { .. } => {
                 let plugins = options.plugins.with_recorded(&path);
                 RunParts::from_run(config, &plugins, &path, &*reporter)?
@@ -121,7 +121,7 @@ pub fn train(
             RunStart::New | RunStart::Replace => {
                 RunParts::new(config, &options.plugins, &path, &*reporter)?
             }
-        });
+        };
 
         if folder.is_some() {
             warn_of_rates(&parts.config, &*reporter);
@@ -130,8 +130,8 @@ pub fn train(
             }
         }
         let vocabulary = parts.tokenizer.vocab_size();
-        let cache_tokens = plan::check(&parts.config, vocabulary, &choice.device, &*reporter)?;
-        parts.set_cache_tokens(cache_tokens);
+        plan::complete(&mut parts.config, vocabulary, &choice.device, &*reporter)?;
+        let parts = Arc::new(parts);
         let spec = RunSpec {
             config_toml,
             plugins: parts.plugin_hashes(),

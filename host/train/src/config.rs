@@ -45,8 +45,10 @@ pub struct SftConfig {
     /// The same for the tokens of their arguments. Default 1.
     #[serde(skip_serializing_if = "is_one")]
     pub arguments_weight: f64,
-    /// Recomputes each layer in the backward pass: less memory, a third more time. Default false.
-    pub activation_checkpointing: bool,
+    /// Recomputes each layer in the backward pass: less memory, a third more time, the same results. Default: a run does so
+    /// if it fits the memory in no other way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activation_checkpointing: Option<bool>,
     /// Threads that share the micro-batches; `None` is one per core. It changes no result, so it is not
     /// part of a configuration.
     #[serde(skip)]
@@ -64,7 +66,7 @@ impl Default for SftConfig {
             prompt_loss_weight: 0.0,
             tool_name_weight: 1.0,
             arguments_weight: 1.0,
-            activation_checkpointing: false,
+            activation_checkpointing: None,
             workers: None,
             optimizer: OptimizerConfig::default(),
         }
@@ -108,11 +110,16 @@ impl SftConfig {
         (self.tool_name_weight, self.arguments_weight) != (1.0, 1.0)
     }
 
+    /// True if the backward pass recomputes each layer.
+    pub fn recomputes(&self) -> bool {
+        self.activation_checkpointing.unwrap_or(false)
+    }
+
     pub(crate) fn pass(&self) -> PassOptions {
         PassOptions {
             workers: workers(self.workers),
             temperature: 1.0,
-            checkpointing: self.activation_checkpointing,
+            checkpointing: self.recomputes(),
         }
     }
 }
@@ -226,8 +233,10 @@ pub struct RlConfig {
     /// Tokens held in memory at once. It changes speed, memory and the last bits of results. Default
     /// 8192.
     pub micro_batch_tokens: usize,
-    /// Recomputes each layer in the backward pass: less memory, a third more time. Default false.
-    pub activation_checkpointing: bool,
+    /// Recomputes each layer in the backward pass: less memory, a third more time, the same results. Default: a run does so
+    /// if it fits the memory in no other way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activation_checkpointing: Option<bool>,
     /// Threads that share the micro-batches; `None` is one per core. It changes no result, so it is not
     /// part of a configuration.
     #[serde(skip)]
@@ -295,7 +304,7 @@ impl Default for RlConfig {
             temperature: 1.0,
             max_dropped_share: 0.5,
             micro_batch_tokens: 8192,
-            activation_checkpointing: false,
+            activation_checkpointing: None,
             workers: None,
             curriculum: None,
             refill: 0,
@@ -324,11 +333,16 @@ const TRUNCATION: &str = "truncated sampling is for evaluation: the log-probabil
      evaluation sample with that file";
 
 impl RlConfig {
+    /// True if the backward pass recomputes each layer.
+    pub fn recomputes(&self) -> bool {
+        self.activation_checkpointing.unwrap_or(false)
+    }
+
     pub(crate) fn pass(&self) -> PassOptions {
         PassOptions {
             workers: workers(self.workers),
             temperature: self.temperature as f32,
-            checkpointing: self.activation_checkpointing,
+            checkpointing: self.recomputes(),
         }
     }
 
@@ -393,7 +407,8 @@ impl RlConfig {
 pub struct CheckpointConfig {
     /// Steps between checkpoints; the end of a phase always has one. Default 50.
     pub every: u64,
-    /// Number of checkpoints kept, besides the last one of every finished phase. Default 2.
+    /// Number of checkpoints kept, besides the last one of every finished phase, and the last one before
+    /// `rl.guards.min_entropy` was undercut. Default 2.
     pub keep_last: usize,
     /// Trajectories are written every this many steps; 0 writes none. Default 1.
     pub trajectories_every: u64,

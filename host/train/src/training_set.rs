@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use candle_core::Tensor;
 use rlf_dialogue::trajectory::SampledTokens;
-use rlf_policy::{Model, PackedBatch, PassOptions, PolicyError, Sequence};
+use rlf_policy::{Model, PackedBatch, PassOptions, PolicyError, Processor, Sequence};
 
 use crate::advantage::{Estimates, Sample};
 use crate::batch::Batch;
@@ -64,7 +64,7 @@ impl TrainingSet {
             }
         }
         if let Some(critic) = models.critic {
-            let values = per_token(&batch, config, |batches, pass| {
+            let values = per_token(&batch, config, models.policy, |batches, pass| {
                 models.policy.values(batches, pass, &critic.head)
             })?;
             for (sample, values) in batch.samples.iter_mut().zip(values) {
@@ -168,7 +168,7 @@ fn log_probs(
     batch: &Batch,
     config: &RlConfig,
 ) -> Result<Vec<Vec<f32>>, TrainError> {
-    per_token(batch, config, |batches, pass| {
+    per_token(batch, config, policy, |batches, pass| {
         let stats = policy.log_probs(batches, pass)?;
         Ok(stats.into_iter().map(|tokens| tokens.log_probs).collect())
     })
@@ -178,6 +178,7 @@ fn log_probs(
 fn per_token(
     batch: &Batch,
     config: &RlConfig,
+    policy: &Model,
     compute: impl FnOnce(&[PackedBatch], &PassOptions) -> Result<Vec<Tensor>, PolicyError>,
 ) -> Result<Vec<Vec<f32>>, TrainError> {
     let sequences: Vec<Sequence<'_>> = batch
@@ -189,7 +190,9 @@ fn per_token(
             mask: tokens.mask.as_slice(),
         })
         .collect();
-    let numbers = update::per_token(&sequences, config.micro_batch_tokens, |batches| {
+    let processor = Processor::of(policy.device());
+    let tokens = config.micro_batch_tokens;
+    let numbers = update::per_token(&sequences, tokens, processor, |batches| {
         compute(batches, &config.pass())
     })?;
     let mut numbers = numbers.into_iter();

@@ -2,7 +2,8 @@
 
 use candle_core::Tensor;
 use rlf_policy::{
-    Gradients, Model, PackedBatch, PassOptions, PolicyError, Sequence, ValueHead, micro_batches,
+    Gradients, Model, PackedBatch, PassOptions, PolicyError, Processor, Sequence, ValueHead,
+    micro_batches,
 };
 
 use crate::error::TrainError;
@@ -67,7 +68,7 @@ pub(crate) fn gradient(
         .map(|sequence| sequence.ids.len())
         .collect();
     let (mut batches, mut targets) = (Vec::new(), Vec::new());
-    for run in micro_batches(&lengths, micro_batch_tokens) {
+    for run in micro_batches(&lengths, micro_batch_tokens, Processor::of(model.device())) {
         let members = &sequences[run];
         let packed: Vec<Sequence<'_>> = members
             .iter()
@@ -176,6 +177,7 @@ impl Updates {
 pub(crate) fn per_token(
     sequences: &[Sequence<'_>],
     micro_batch_tokens: usize,
+    processor: Processor,
     compute: impl FnOnce(&[PackedBatch]) -> Result<Vec<Tensor>, PolicyError>,
 ) -> Result<Vec<Vec<f32>>, TrainError> {
     let mut all: Vec<Vec<f32>> = sequences.iter().map(|s| vec![0.0; s.ids.len()]).collect();
@@ -184,7 +186,7 @@ pub(crate) fn per_token(
         .filter(|i| sequences[*i].mask.contains(&true))
         .collect();
     let lengths: Vec<usize> = wanted.iter().map(|i| sequences[*i].ids.len()).collect();
-    let runs = micro_batches(&lengths, micro_batch_tokens);
+    let runs = micro_batches(&lengths, micro_batch_tokens, processor);
     let batches = runs
         .iter()
         .map(|run| {

@@ -149,6 +149,23 @@ fn the_last_checkpoints_are_kept_and_the_end_of_every_phase() {
 }
 
 #[test]
+fn the_last_checkpoint_before_the_entropy_was_low_is_kept_to_go_back_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
+    let mut kept = Vec::new();
+    for (step, low) in [(1, 0), (2, 0), (3, 1), (4, 2), (5, 3), (6, 0), (7, 0)] {
+        let mut state = TrainerState::new(Phase::Rl, step, 7);
+        state.in_a_row.low = low;
+        run.checkpoint(state, save).unwrap();
+        let all = Checkpoint::all(folder.path()).unwrap();
+        let steps: Vec<u64> = all.iter().map(|checkpoint| checkpoint.state.step).collect();
+        kept.push(steps);
+    }
+    let last = [vec![2, 3, 4], vec![2, 4, 5], vec![5, 6], vec![6, 7]];
+    assert_eq!(kept[3..], last);
+}
+
+#[test]
 fn folders_that_are_no_checkpoints_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = RunDirectory::create(folder.path(), &spec(), keep(1)).unwrap();
@@ -390,15 +407,21 @@ fn a_run_of_an_earlier_version_without_hashes_of_inputs_is_resumed_with_a_warnin
 }
 
 #[test]
-fn a_run_of_an_earlier_version_that_names_a_key_as_it_was_called_then_is_not_changed() {
-    let folder = tempfile::tempdir().unwrap();
-    let with_key = |key: &str| RunSpec {
-        config_toml: format!("[rl]\n{key} = 0.5\n"),
-        ..spec()
-    };
-    drop(RunDirectory::create(folder.path(), &with_key("max_dropped_groups"), keep(2)).unwrap());
-    let now = with_key("max_dropped_share");
-    drop(RunDirectory::resume(folder.path(), &now, keep(2), false).unwrap());
+fn settings_that_mean_the_same_are_no_change() {
+    for (before, now) in [
+        // Its name in earlier versions.
+        ("max_dropped_groups = 0.5", "max_dropped_share = 0.5"),
+        // It has no effect on results.
+        ("activation_checkpointing = false", ""),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let with = |line: &str| RunSpec {
+            config_toml: format!("[sft]\n[rl]\n{line}\n"),
+            ..spec()
+        };
+        drop(RunDirectory::create(folder.path(), &with(before), keep(2)).unwrap());
+        drop(RunDirectory::resume(folder.path(), &with(now), keep(2), false).unwrap());
+    }
 }
 
 #[test]

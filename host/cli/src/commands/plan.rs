@@ -105,7 +105,8 @@ fn report(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) -> Value {
         "workers": config.workers(),
         "tokens_per_trajectory": plan.lengths.tokens,
         "written_tokens_per_trajectory": plan.lengths.written,
-        "cache_tokens": plan.cache_tokens,
+        "cache_tokens": plan.cache_tokens(),
+        "recomputed": plan.recomputed,
         "always": parts(&plan.memory.always),
         "phases": plan.memory.phases.iter().map(phase).collect::<Value>(),
         "peak_bytes": plan.memory.peak(),
@@ -140,7 +141,7 @@ fn print(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) {
             plan.lengths.tokens, plan.lengths.written
         ),
     );
-    let of_default = if plan.cache_tokens < config.cache_tokens() {
+    let of_default = if plan.cache_tokens() < config.cache_tokens() {
         format!(
             " (the machine has no memory for the usual {})",
             config.cache_tokens()
@@ -152,9 +153,18 @@ fn print(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) {
         "cache",
         format!(
             "of keys and values: {} tokens of all open trajectories{of_default}; change it with engine.cache_tokens",
-            plan.cache_tokens
+            plan.cache_tokens()
         ),
     );
+    if !plan.recomputed.is_empty() {
+        let keys = plan.recomputed.join(" and ");
+        row(
+            "activations",
+            format!(
+                "computed again in the backward pass, because they do not fit otherwise: {keys} = true"
+            ),
+        );
+    }
     say!();
     say!("{}", style("memory in GB (10^9 bytes)").bold());
     say!("  always");
@@ -200,7 +210,12 @@ fn peak(plan: &Plan) -> String {
     match (plan.machine.memory.map(gigabytes), plan.fits()) {
         (Some(memory), Some(true)) => {
             let fits = style("it fits").green();
-            format!("{peak} GB of {memory} GB ({during}): {fits}")
+            let without = if plan.memory.not_counted.is_empty() {
+                ""
+            } else {
+                ", without what is not counted"
+            };
+            format!("{peak} GB of {memory} GB ({during}): {fits}{without}")
         }
         (Some(memory), _) => {
             let fits = style("it does not fit").red();

@@ -4,7 +4,7 @@ use crate::support::{cpu, ids, pack, quickstart, tiny};
 use candle_core::{DType, Device, Tensor};
 use rlf_policy::{
     AdamW, Gradients, Key, Model, Operators, OptimizerConfig, PackedBatch, PassOptions, Precision,
-    PublishedShape, Purpose, Qwen3Config, TokenStats, micro_batches,
+    Processor, PublishedShape, Purpose, Qwen3Config, TokenStats, micro_batches,
 };
 
 const TEMPERATURE: f32 = 0.8;
@@ -27,7 +27,7 @@ fn batches(config: &Qwen3Config) -> Vec<PackedBatch> {
         .enumerate()
         .map(|(i, &len)| ids(i as u64, len, config.vocab_size))
         .collect();
-    micro_batches(&lengths, 60)
+    micro_batches(&lengths, 60, Processor::Cpu)
         .into_iter()
         .map(|range| pack(&all[range]))
         .collect()
@@ -320,7 +320,7 @@ fn cutting_into_micro_batches_changes_gradients_by_rounding_only() {
     };
     let whole = sum(&[pack(&all)]);
     for cuts in [50, 1] {
-        let parts: Vec<PackedBatch> = micro_batches(&lengths, cuts)
+        let parts: Vec<PackedBatch> = micro_batches(&lengths, cuts, Processor::Cpu)
             .into_iter()
             .map(|range| pack(&all[range]))
             .collect();

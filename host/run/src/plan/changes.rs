@@ -68,7 +68,7 @@ pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
         add("workers", None, fewer.collect());
     }
     if let Some(sft) = &config.sft {
-        let checkpointing = of_sft(true, |sft, on| sft.activation_checkpointing = on);
+        let checkpointing = of_sft(true, |sft, on| sft.activation_checkpointing = Some(on));
         add("sft.activation_checkpointing", None, vec![checkpointing]);
         let fewer = halves(sft.micro_batch_tokens, LEAST_TOKENS);
         let fewer =
@@ -76,7 +76,7 @@ pub(super) fn changes(config: &RunConfig, processor: Processor) -> Vec<Change> {
         add("sft.micro_batch_tokens", None, fewer.collect());
     }
     if let Some(rl) = &config.rl {
-        let checkpointing = of_rl(true, |rl, on| rl.activation_checkpointing = on);
+        let checkpointing = of_rl(true, |rl, on| rl.activation_checkpointing = Some(on));
         add("rl.activation_checkpointing", None, vec![checkpointing]);
         let fewer = halves(rl.micro_batch_tokens, LEAST_TOKENS);
         let fewer = fewer.map(|tokens| of_rl(tokens, |rl, tokens| rl.micro_batch_tokens = tokens));

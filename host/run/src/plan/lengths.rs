@@ -9,6 +9,8 @@ pub struct Lengths {
     pub tokens: usize,
     /// Tokens of it that the policy writes: as many as `dialogue.max_turns` and `dialogue.max_tokens_per_turn` allow.
     pub written: usize,
+    /// Tokens with which it begins and which its group shares: what the longest observations of all turns leave.
+    pub prompt: usize,
 }
 
 impl Lengths {
@@ -19,9 +21,13 @@ impl Lengths {
         let context = (dialogue.context as usize).max(2);
         let tokens = tokens.map_or(context, |tokens| tokens.clamp(2, context));
         let budget = dialogue.max_turns as usize * dialogue.max_tokens_per_turn as usize;
+        let written = budget.clamp(1, tokens - 1);
+        let observed = dialogue.max_turns.saturating_sub(1) as usize
+            * dialogue.max_observation_tokens as usize;
         Self {
             tokens,
-            written: budget.clamp(1, tokens - 1),
+            written,
+            prompt: (tokens - written).saturating_sub(observed),
         }
     }
 }

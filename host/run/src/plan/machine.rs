@@ -73,7 +73,7 @@ pub enum Speed {
 
 impl Speed {
     /// Floating-point operations per second of products in this precision.
-    pub(super) fn products(self, precision: Precision) -> f64 {
+    pub fn products(self, precision: Precision) -> f64 {
         match (self, precision) {
             (Self::Cpu { products }, _) => products,
             (Self::Gpu { bf16, .. }, Precision::Bf16) => bf16,

@@ -208,7 +208,7 @@ impl Planner<'_> {
             } else {
                 self.lengths.written
             },
-            checkpointing: sft.activation_checkpointing,
+            checkpointing: sft.recomputes(),
             has_critic: false,
         };
         self.training(["SFT: evaluation", "SFT: update"], &passes, &[])
@@ -220,7 +220,7 @@ impl Planner<'_> {
             sequences: trajectories.div_ceil(rl.mini_batches.max(1)),
             micro_batch_tokens: rl.micro_batch_tokens,
             targets: self.lengths.written,
-            checkpointing: rl.activation_checkpointing,
+            checkpointing: rl.recomputes(),
             has_critic: rl.estimator().needs_values(),
         };
         let copy = self.memory.copy();
@@ -291,7 +291,7 @@ impl Planner<'_> {
     /// The gradients and the activations of an update.
     fn update(&self, passes: &Passes) -> Result<Update> {
         let lengths = vec![self.lengths.tokens; passes.sequences.max(1)];
-        let cuts = micro_batches(&lengths, passes.micro_batch_tokens);
+        let cuts = micro_batches(&lengths, passes.micro_batch_tokens, self.processor);
         let longest = cuts
             .iter()
             .map(|cut| &lengths[cut.clone()])

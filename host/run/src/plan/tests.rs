@@ -359,22 +359,70 @@ fn a_cache_whose_size_is_open_is_halved_until_it_fits_and_at_most_to_eight_conte
             PublishedShape::Qwen3_0_6B,
         )
     };
-    assert_eq!(with("h200", &[]).cache_tokens, 64 * context);
+    assert_eq!(with("h200", &[]).cache_tokens(), 64 * context);
     let smaller = with("4090", &[]);
-    assert!((8 * context..64 * context).contains(&smaller.cache_tokens));
+    assert!((8 * context..64 * context).contains(&smaller.cache_tokens()));
     assert_eq!(smaller.fits(), Some(true));
     // A size of the user's stays.
     let own = with("4090", &["engine.cache_tokens=262144"]);
-    assert_eq!((own.cache_tokens, own.fits()), (64 * context, Some(false)));
+    assert_eq!(
+        (own.cache_tokens(), own.fits()),
+        (64 * context, Some(false))
+    );
     // The smallest one, if none fits.
     let large = config("hotpotqa-search", &["precision=bf16"]);
     let large = on(&large, "4090", PublishedShape::Qwen3_8B);
     assert_eq!(
-        (large.cache_tokens, large.fits()),
+        (large.cache_tokens(), large.fits()),
         (8 * context, Some(false))
     );
     let keys: Vec<&str> = large.suggestions.iter().map(|one| one.key).collect();
     assert!(!keys.contains(&"engine.cache_tokens"), "{keys:?}");
+}
+
+#[test]
+fn activations_are_computed_again_only_where_the_run_fits_in_no_other_way() {
+    let cache = "engine.cache_tokens=3072";
+    let planned = |memory: u64, settings: &[&str]| {
+        let settings: Vec<&str> = settings.iter().copied().chain([cache]).collect();
+        Plan::new(&config("quickstart", &settings), &cpu(memory)).unwrap()
+    };
+    let ample = planned(1 << 40, &[]);
+    assert!(ample.recomputed.is_empty());
+    let short = ample.memory.peak() - 1;
+    let plan = planned(short, &[]);
+    let [sft, rl] = [
+        "sft.activation_checkpointing",
+        "rl.activation_checkpointing",
+    ];
+    assert_eq!((plan.fits(), plan.recomputed), (Some(true), vec![sft, rl]));
+    let plan = planned(short, &["sft.micro_batch_tokens=512"]);
+    assert_eq!((plan.fits(), plan.recomputed), (Some(true), vec![rl]));
+    // The user's word counts.
+    let plan = planned(short, &["sft.activation_checkpointing=false"]);
+    assert_eq!((plan.fits(), plan.recomputed), (Some(false), vec![]));
+    // It would not be enough.
+    let plan = planned(200 << 20, &[]);
+    assert_eq!((plan.fits(), plan.recomputed), (Some(false), vec![]));
+}
+
+#[test]
+fn a_prompt_that_a_group_shares_is_read_once() {
+    let hours = |settings: &[&str]| {
+        let cuda: Vec<&str> = settings.iter().copied().chain(["precision=bf16"]).collect();
+        let plan = on(
+            &config("ftrl_qwen3_8b", &cuda),
+            "h200",
+            PublishedShape::Qwen3_8B,
+        );
+        plan.times.unwrap().rollout.unwrap() / 3600.0
+    };
+    // The same trajectories, in groups of 16 and of 2.
+    let [large, small] = [
+        hours(&["rl.prompts_per_step=512", "rl.group_size=16"]),
+        hours(&["rl.prompts_per_step=4096", "rl.group_size=2"]),
+    ];
+    assert!(2.0 * large < small, "{large} {small}");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 
 use candle_core::{D, DType, Device, Tensor, Var};
 use rlf_policy::{
-    Model, Operators, PackedBatch, PassOptions, Qwen3Config, Sequence, micro_batches,
+    Gradients, Model, Operators, PackedBatch, PassOptions, Processor, Qwen3Config, Sequence,
+    ValueHead, micro_batches,
 };
 
 use super::*;
@@ -85,7 +86,7 @@ fn differentiate(
     let lengths: Vec<usize> = pieces.iter().map(|piece| piece.ids.len()).collect();
     let mut gradient = logits.zeros_like().unwrap();
     let (mut loss, mut runs, mut first) = (0.0, 0, 0);
-    for run in micro_batches(&lengths, limit) {
+    for run in micro_batches(&lengths, limit, Processor::Cpu) {
         let pieces = &pieces[run];
         let sequences: Vec<Sequence<'_>> = pieces
             .iter()
@@ -231,7 +232,21 @@ fn one_two_and_seven_micro_batches_agree() {
     }
 }
 
-/// The gradient of a mini-batch in a real network, parameter by parameter.
+/// A critic's head with random weights, so that its loss reaches the network.
+fn value_head(model: &Model) -> ValueHead {
+    let head = ValueHead::new(model, true).unwrap();
+    let key = rlf_policy::Key::new(6, rlf_policy::Purpose::Test);
+    for (_, variable) in head.parameters() {
+        let numbers = (0..variable.elem_count() as u64).map(|i| key.normal(i) as f32);
+        let numbers = Tensor::from_iter(numbers, &Device::Cpu).unwrap();
+        let shaped = numbers.reshape(variable.shape()).unwrap();
+        variable.set(&shaped).unwrap();
+    }
+    head
+}
+
+/// The gradient of a mini-batch in a real network, parameter by parameter: with PPO, the critic's loss is a part, and the
+/// gradient of its head comes last.
 fn through_network(
     model: &Model,
     config: &RlConfig,
@@ -240,9 +255,12 @@ fn through_network(
 ) -> Vec<Vec<f32>> {
     let objective = Objective::Policy(config.policy_loss(config.kl_coefficient));
     let pass = PassOptions::default();
-    let done = update::gradient(model, &objective, None, pieces, limit, &pass).unwrap();
+    let head = value_head(model);
+    let critic = config.active_critic().map(|critic| (&head, critic.loss()));
+    let done = update::gradient(model, &objective, critic, pieces, limit, &pass).unwrap();
     let flat = |gradient: &Tensor| gradient.flatten_all().unwrap().to_vec1().unwrap();
-    let gradients = done.gradients.iter();
+    let of_head = done.value_head.iter().flat_map(Gradients::iter);
+    let gradients = done.gradients.iter().chain(of_head);
     gradients.map(|(_, gradient)| flat(gradient)).collect()
 }
 

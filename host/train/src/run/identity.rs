@@ -10,6 +10,7 @@ use super::error::RunError;
 use super::json_file::{read_json, write_json};
 use super::layout::{config_path, inputs_path, plugins_path};
 use super::machine::Machine;
+use crate::phase::Phase;
 
 /// Everything that a new run writes into its folder to be recognised. A resumed run must have the same configuration
 /// (apart from `output` and `workers`), plugins and inputs. Another machine causes a warning.
@@ -107,11 +108,16 @@ pub(super) fn changes(path: &Path, spec: &RunSpec) -> Result<Vec<String>, RunErr
         table.remove("output");
         // The number of threads changes no result.
         table.remove("workers");
-        if let Some(toml::Value::Table(rl)) = table.get_mut("rl")
-            && let Some(share) = rl.remove("max_dropped_groups")
-        {
-            // Its name in earlier versions.
-            rl.insert("max_dropped_share".into(), share);
+        for phase in Phase::ALL {
+            let Some(toml::Value::Table(phase)) = table.get_mut(phase.as_str()) else {
+                continue;
+            };
+            // Layers that are computed again have the same results.
+            phase.remove("activation_checkpointing");
+            if let Some(share) = phase.remove("max_dropped_groups") {
+                // Its name in earlier versions.
+                phase.insert("max_dropped_share".into(), share);
+            }
         }
         let mut flat = BTreeMap::new();
         flatten("", &toml::Value::Table(table), &mut flat);
