@@ -16,8 +16,8 @@ const MCP: &str = "mcp==1.30.0";
 /// The word after `policy` that compares with torch and transformers.
 const PEERS: &str = "--peers";
 
-/// Runs `rlf-bench WORDS`, after building everything that it needs. `policy --peers` installs torch and transformers to
-/// compare with.
+/// Runs `rlf-bench WORDS`, after building everything that it needs. `policy --peers`, or `train` for short, installs torch
+/// and transformers to compare with.
 pub fn run(project: &Project, words: &[String]) -> Result<()> {
     let mut steps = Steps::new();
     let sandbox = matches!(
@@ -32,6 +32,10 @@ pub fn run(project: &Project, words: &[String]) -> Result<()> {
     steps.take("make ready", || machine::make_ready(project, needs))?;
     host::build(project, &mut steps)?;
     let mut words = words.to_vec();
+    if words[0] == "train" {
+        words[0] = "policy".into();
+        words.push(PEERS.into());
+    }
     if sandbox {
         steps.take("build the plugins", || plugins::build(project))?;
     }

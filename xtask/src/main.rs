@@ -52,7 +52,7 @@ enum Command {
     /// Build the guests with C inside (the JavaScript interpreter and SQLite's reward), if they changed
     Javascript,
     /// Measure speed and memory: `bench policy`, `rollout`, `memory`, `sandbox`, `env` or `code`, with the options of
-    /// `rlf-bench`; `policy --peers` installs torch and transformers to compare with
+    /// `rlf-bench`; `policy --peers`, or `train` for short, installs torch and transformers to compare with
     Bench {
         /// Arguments for `rlf-bench`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
