@@ -214,7 +214,10 @@ fn worst_gradient(ours: &Gradients, theirs: &Gradients) -> Result<(f64, String)>
             .iter()
             .fold(f64::MIN_POSITIVE, |scale, x| scale.max(f64::from(x.abs())));
         let difference = largest_difference(&ours, &theirs) / scale;
-        if difference >= worst.0 {
+        // NaN counts as the worst difference, which `>=` would miss.
+        if difference.is_nan() {
+            worst = (f64::INFINITY, name.to_owned());
+        } else if difference >= worst.0 {
             worst = (difference, name.to_owned());
         }
     }

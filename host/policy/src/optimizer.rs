@@ -82,7 +82,8 @@ impl AdamW {
             });
             return Err(PolicyError::Gradient {
                 parameter: broken.map_or("global norm", |(name, _)| name).to_owned(),
-                message: "is not finite; weights are unchanged. A lower learning rate or a longer warm-up mends most".into(),
+                message: "is not finite. A lower learning rate or a longer warm-up usually helps"
+                    .into(),
             });
         }
         let max = self.config.max_grad_norm;

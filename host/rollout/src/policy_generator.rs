@@ -38,7 +38,8 @@ pub struct PolicyGeneratorConfig {
     /// fit, some are read again: slower, with the same results on the CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_tokens: Option<usize>,
-    /// Maximum number of tokens fed in one pass; longer prompts take several passes. Default 8192.
+    /// Maximum number of tokens fed in one pass. Sequences that decode take one each, and prompts the rest; longer prompts
+    /// take several passes. Default 8192.
     pub step_tokens: usize,
 }
 

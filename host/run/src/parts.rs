@@ -457,8 +457,12 @@ impl RunParts {
         Ok(Arc::new(generator.map_err(RolloutError::from)?))
     }
 
-    /// Tokens in the cache of an engine for `model`. If the configuration leaves them open, there is room for as many as if
-    /// nothing were trained. All policies of a run have one shape and one device.
+    /// Sets the tokens in the cache of engines. Without, there is room for as many as if nothing were trained.
+    pub(crate) fn set_cache_tokens(&self, tokens: usize) {
+        self.cache_tokens.get_or_init(|| tokens);
+    }
+
+    /// Tokens in the cache of an engine for `model`. All policies of a run have one shape and one device.
     fn cache_tokens(&self, model: &Model) -> Result<usize, RunFailure> {
         if let Some(tokens) = self.cache_tokens.get() {
             return Ok(*tokens);

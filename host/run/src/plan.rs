@@ -262,14 +262,14 @@ fn shape(config: &RunConfig) -> Result<Qwen3Config, RunFailure> {
     })?)
 }
 
-/// Completes the configuration of a run for this device: the cache of keys and values, and whether activations are computed
-/// again. Refuses a run whose policy cannot fit by a clear margin, and warns if it may not fit.
+/// Decides for this device whether a run computes activations again, if its configuration leaves it open. Refuses a run
+/// whose policy cannot fit by a clear margin, and warns if it may not fit. Returns the tokens in its cache of keys and values.
 pub(crate) fn complete(
     config: &mut RunConfig,
     vocabulary: usize,
     device: &Device,
     reporter: &dyn RunReporter,
-) -> Result<(), RunFailure> {
+) -> Result<usize, RunFailure> {
     // A shape that cannot be read is an error of loading, which says more.
     let shape = match &config.model.checkpoint {
         Some(checkpoint) => Qwen3Config::load(checkpoint).ok(),
@@ -277,11 +277,11 @@ pub(crate) fn complete(
     };
     let machine = PlannedMachine::without_speed(device);
     let (Some(shape), Some(limit)) = (shape, machine.memory) else {
-        return Ok(());
+        return Ok(config.cache_tokens());
     };
     // Loading refuses it.
     if config.dialogue.context as usize > shape.max_position_embeddings {
-        return Ok(());
+        return Ok(config.cache_tokens());
     }
     let options = PlanOptions {
         machine,
@@ -337,10 +337,12 @@ pub(crate) fn complete(
             plan.recomputed.join(" and ")
         ));
     }
-    let cache_tokens = plan.cache_tokens();
-    *config = plan.completed;
-    config.engine.cache_tokens = Some(cache_tokens);
-    Ok(())
+    let (engine, cache_tokens) = (config.engine, plan.cache_tokens());
+    *config = RunConfig {
+        engine,
+        ..plan.completed
+    };
+    Ok(cache_tokens)
 }
 
 /// Says which changes make a run fit, and whether they do.

@@ -138,8 +138,11 @@ impl Replay {
         }
         let device = open_device(&parts.config.device)?.device;
         let vocabulary = parts.tokenizer.vocab_size();
-        plan::complete(&mut parts.config, vocabulary, &device, reporter)?;
-        let config = parts.config.rl.clone().ok_or_else(no_step)?;
+        let cache_tokens = plan::complete(&mut parts.config, vocabulary, &device, reporter)?;
+        parts.set_cache_tokens(cache_tokens);
+        let mut rl = parts.config.rl.clone().ok_or_else(no_step)?;
+        // The run may have gone on after a guard stopped it.
+        (rl.guards.max_idle_steps, rl.guards.min_entropy) = (0, 0.0);
         let machine = Machine::current(binary_hash(), device_name(&device));
         let mut changes = machine_changes(&run, &machine)?;
         let (hashes, inputs) = (parts.plugin_hashes(), inputs::read(&parts.config)?);
@@ -151,7 +154,7 @@ impl Replay {
             run,
             step,
             parts: Arc::new(parts),
-            config,
+            config: rl,
             checkpoint,
             device,
             machine,

@@ -130,7 +130,9 @@ pub fn train(
             }
         }
         let vocabulary = parts.tokenizer.vocab_size();
-        plan::complete(&mut parts.config, vocabulary, &choice.device, &*reporter)?;
+        let cache_tokens =
+            plan::complete(&mut parts.config, vocabulary, &choice.device, &*reporter)?;
+        parts.set_cache_tokens(cache_tokens);
         let parts = Arc::new(parts);
         let spec = RunSpec {
             config_toml,

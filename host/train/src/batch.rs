@@ -139,29 +139,36 @@ impl Batch {
         })
     }
 
-    /// True if the rewards tell some trajectories apart for this algorithm: two of one group, or any two of the batch if it
-    /// does not compare within groups, or one and the greedy trajectory of its task. Excluded ones do not count.
+    /// True if the rewards tell some trajectories apart for this algorithm: one from the greedy trajectory of its task, if the
+    /// algorithm compares with that; else two of one group, or any two of the batch if it does not compare within groups.
+    /// Excluded ones do not count.
     pub(crate) fn tells_apart(&self, estimator: &dyn AdvantageEstimator) -> bool {
-        let within_groups = estimator.smallest_group() > 1;
-        let mut first: BTreeMap<usize, &Sample> = BTreeMap::new();
         let mut counted = self.samples.iter().filter(|sample| !sample.excluded());
+        if estimator.needs_baseline() {
+            let differs = |one: &Sample| {
+                one.baseline()
+                    .is_some_and(|greedy| greedy != one.total_reward())
+            };
+            return counted.any(differs);
+        }
+        let within_groups = estimator.smallest_group() > 1;
+        let most_turns = self.samples.iter().map(|one| one.turns().len()).max();
+        // The first reward of a group, and of each turn in it.
+        let mut first: BTreeMap<(usize, Option<usize>), f64> = BTreeMap::new();
+        let mut differs = |key, reward: f64| *first.entry(key).or_insert(reward) != reward;
         counted.any(|sample| {
             let group = if within_groups { sample.group() } else { 0 };
-            let other = *first.entry(group).or_insert(sample);
-            let reward = sample.total_reward();
-            let greedy = sample.baseline().filter(|_| estimator.needs_baseline());
-            let turns = [sample, other].map(|one| one.turn_rewards().unwrap_or_default());
-            // Within a group, a turn is compared with the same turn. Without groups, the rewards of all turns add up.
-            let lengths = turns.map(<[f64]>::len);
-            let compared = if within_groups {
-                lengths[0].min(lengths[1])
+            let rewards = sample.turn_rewards().unwrap_or_default();
+            // Within a group, a turn is compared with the same turn of others, if it is not the last (MT-GRPO). Without
+            // groups, the rewards of all turns add up (PPO), and a turn that is missing adds 0.
+            let turns = if within_groups {
+                sample.turns().len().saturating_sub(1)
             } else {
-                lengths[0].max(lengths[1])
+                most_turns.unwrap_or(0)
             };
-            let turn = |turns: &[f64], t: usize| turns.get(t).copied().unwrap_or(0.0);
-            reward != other.total_reward()
-                || greedy.is_some_and(|greedy| greedy != reward)
-                || (0..compared).any(|t| turn(turns[0], t) != turn(turns[1], t))
+            differs((group, None), sample.total_reward())
+                || (0..turns)
+                    .any(|t| differs((group, Some(t)), rewards.get(t).copied().unwrap_or(0.0)))
         })
     }
 
@@ -170,5 +177,46 @@ impl Batch {
         (0..self.samples.len())
             .filter(|i| !self.samples[*i].excluded())
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advantage::{Gae, MtGrpo};
+
+    #[test]
+    fn rewards_of_turns_tell_apart_where_the_algorithm_compares_them() {
+        let sample = |turns: &[f64]| {
+            let mask: Vec<bool> = turns.iter().flat_map(|_| [false, true]).collect();
+            Sample::from_mask(0, &mask, 0.5).with_turn_rewards(turns.to_vec())
+        };
+        let turns = MtGrpo::default();
+        let sums = Gae {
+            gamma: 1.0,
+            lambda: 1.0,
+        };
+        for (batch, of_turns, of_sums) in [
+            (vec![vec![1.0, 1.0], vec![1.0, 1.0]], false, false),
+            // Turns after which others follow, of trajectories that are not the first, too.
+            (
+                vec![vec![1.0], vec![1.0, 0.0, 1.0], vec![1.0, 0.5, 1.0]],
+                true,
+                true,
+            ),
+            // The last turn has no reward of its own.
+            (vec![vec![1.0, 1.0], vec![1.0, 0.0]], false, true),
+            // One more turn adds a reward, or nothing.
+            (vec![vec![1.0, 1.0], vec![1.0, 1.0, 1.0]], false, true),
+            (vec![vec![0.0, 0.0], vec![0.0, 0.0, 0.0]], false, false),
+        ] {
+            let batch = Batch {
+                samples: batch.iter().map(|turns| sample(turns)).collect(),
+                sequences: Vec::new(),
+                exclusions: Exclusions::default(),
+            };
+            let found = (batch.tells_apart(&turns), batch.tells_apart(&sums));
+            assert_eq!(found, (of_turns, of_sums), "{:?}", batch.samples);
+        }
     }
 }

@@ -72,9 +72,9 @@ pub enum TrainError {
     /// A guard stopped RL.
     #[error(transparent)]
     Guard(#[from] GuardError),
-    /// The optimiser refuses the gradient. The weights are those before the update.
+    /// The optimiser cannot make an update. If it is the critic's, the policy already has its own.
     #[error("{phase} step {}: {source}. Continue from the last checkpoint", step + 1)]
-    Gradient {
+    Update {
         /// The phase.
         phase: Phase,
         /// Counted from 0.
@@ -100,8 +100,8 @@ pub enum TrainError {
 
 impl TrainError {
     /// The error of an optimiser in `step` (from 0).
-    pub(crate) fn of_gradient(phase: Phase, step: u64) -> impl Fn(PolicyError) -> Self + Copy {
-        move |source| Self::Gradient {
+    pub(crate) fn of_update(phase: Phase, step: u64) -> impl Fn(PolicyError) -> Self + Copy {
+        move |source| Self::Update {
             phase,
             step,
             source,

@@ -17,7 +17,7 @@ pub struct GuardsConfig {
     /// because a policy that always says the same finds nothing new. Default 0: never.
     pub min_entropy: f64,
     /// Maximum number of steps in a row that teach nothing: in every group, or in the whole step if the algorithm does not
-    /// compare within groups, all rewards are the same. Other terms of the loss, such as KL, do not count, and neither do
+    /// compare within groups, all rewards are the same; with `remax`, all are those of the greedy trajectories. Other terms of the loss, such as KL, do not count, and neither do
     /// groups of a replay buffer. Default 20. 0 means any number.
     pub max_idle_steps: u64,
 }
@@ -70,9 +70,9 @@ pub enum GuardError {
     #[error(
         "step {step}: the entropy of the policy is {entropy:.4} nats per token, and has been below \
          `rl.guards.min_entropy = {limit}` for {LOW_STEPS} steps. Begin again with a lower \
-         `rl.optimizer.learning_rate` or an `rl.entropy_coefficient`. Or delete the folders in `checkpoints` of steps after \
-         {}, and go on with `--resume --allow-changes`; the newest checkpoint before the entropy was low is kept",
-        step - LOW_STEPS
+         `rl.optimizer.learning_rate` or an `rl.entropy_coefficient`. Or delete the folders `checkpoints/rl-*` of steps after \
+         {}, and go on with `--resume --allow-changes`. The newest checkpoint from before then was kept, if there was one",
+        step.saturating_sub(LOW_STEPS)
     )]
     LowEntropy {
         /// Counted from 1.
@@ -89,7 +89,7 @@ pub enum GuardError {
          (`rlf-host rollout RUN --task 1`), choose other tasks or rewards, or raise `rl.group_size`. \
          `--resume --allow-changes --set rl.guards.max_idle_steps=0` goes on anyway"
     )]
-    NoAdvantage {
+    Idle {
         /// Counted from 1.
         step: u64,
         /// Number of such steps.
@@ -173,7 +173,7 @@ impl GuardsConfig {
             });
         }
         if self.is_idle_too_long(row) {
-            return Err(GuardError::NoAdvantage {
+            return Err(GuardError::Idle {
                 step,
                 idle: row.idle,
             });

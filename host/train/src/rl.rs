@@ -168,7 +168,7 @@ pub fn train<'a>(
                     let statistics = done.statistics;
                     let loss = statistics.loss + statistics.value_loss;
                     phase_loop::refuse_not_finite(Phase::Rl, step, loss)?;
-                    let refused = TrainError::of_gradient(Phase::Rl, step);
+                    let refused = TrainError::of_update(Phase::Rl, step);
                     let stepped = learner.policy.step(model, &done.gradients, learning_rate);
                     let report = stepped.map_err(refused)?;
                     if let (Some(critic), Some(gradients)) = (&mut learner.critic, &done.value_head)
@@ -244,12 +244,17 @@ pub fn train<'a>(
                 model,
                 &learner,
             );
-            if let Some(end) = ended.await? {
-                return Ok(end);
+            let end = ended.await?;
+            // Also if the user has stopped the run meanwhile: going on later would not say it.
+            if end != Some(PhaseEnd::Finished) {
+                let refused = config.guards.refuse_row(state.step, batch, state.in_a_row);
+                if let Err(refused) = refused {
+                    phase_loop::abandon_step(0, &state, run, model, &learner)?;
+                    return Err(refused.into());
+                }
             }
-            if let Err(refused) = config.guards.refuse_row(state.step, batch, state.in_a_row) {
-                phase_loop::abandon_step(0, &state, run, model, &learner)?;
-                return Err(refused.into());
+            if let Some(end) = end {
+                return Ok(end);
             }
         }
         Ok(PhaseEnd::Finished)

@@ -114,7 +114,7 @@ pub fn train<'a>(
             phase_loop::refuse_not_finite(Phase::Sft, step, statistics.loss)?;
             let learning_rate = config.optimizer.rate_at(step, config.steps);
             let stepped = learner.policy.step(model, &done.gradients, learning_rate);
-            let report = stepped.map_err(TrainError::of_gradient(Phase::Sft, step))?;
+            let report = stepped.map_err(TrainError::of_update(Phase::Sft, step))?;
 
             state.step += 1;
             state.updates += 1;

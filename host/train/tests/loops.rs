@@ -801,6 +801,7 @@ fn a_loss_that_is_no_number_stops_the_run_and_its_last_checkpoint_is_good() {
 }
 
 /// The game, but all of a group's trajectories have the same reward: 1 in the first group, 0 in the others if they differ.
+/// So has the greedy trajectory.
 struct AllAlike {
     groups_differ: bool,
 }
@@ -816,7 +817,7 @@ impl Rollouts for AllAlike {
                 for score in group.scores.iter_mut().flatten() {
                     score.reward = reward;
                 }
-                group.baseline = Some(1.0);
+                group.baseline = Some(reward);
             }
             Ok(experience)
         })
@@ -849,8 +850,15 @@ fn rewards_that_tell_nothing_apart_stop_every_algorithm_whatever_else_its_loss_h
         ("grpo", plain.clone(), true),
         ("grpo with KL", with_kl(plain.clone()), true),
         ("grpo with entropy", with_entropy, true),
+        ("dr-grpo", with_kl(with_algorithm(Algorithm::DrGrpo)), true),
+        ("mt-grpo", with_kl(with_algorithm(Algorithm::MtGrpo)), true),
         ("rloo", with_kl(with_algorithm(Algorithm::Rloo)), true),
-        ("remax", with_kl(with_algorithm(Algorithm::ReMax)), false),
+        ("remax", with_kl(with_algorithm(Algorithm::ReMax)), true),
+        (
+            "reinforce++-baseline",
+            with_kl(with_algorithm(Algorithm::ReinforcePlusPlusBaseline)),
+            true,
+        ),
         (
             "reinforce++",
             with_kl(with_algorithm(Algorithm::ReinforcePlusPlus)),

@@ -17,7 +17,7 @@
 //! So every pass feeds the oldest generating sequence, and a cache of one context is enough for all to end.
 //!
 //! Prompts and single tokens share a pass, because it reads every weight once for all of them. But no sequence that decodes
-//! waits for a prompt: tokens of a pass are kept for those that want one each, and prompts get the rest.
+//! and has a slot waits for a prompt: a pass keeps one token for each of them, and prompts get the rest.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -9,7 +9,7 @@ pub struct Lengths {
     pub tokens: usize,
     /// Tokens of it that the policy writes: as many as `dialogue.max_turns` and `dialogue.max_tokens_per_turn` allow.
     pub written: usize,
-    /// Tokens with which it begins and which its group shares: what the longest observations of all turns leave.
+    /// Tokens of the prompt, which a group shares: what is left if every observation has its full length.
     pub prompt: usize,
 }
 

@@ -338,7 +338,8 @@ fn targets_of_another_length_are_an_error() {
 
 /// The loss again, token by token in f64, as the papers print it: PPO (arXiv:1707.06347, equation 7) with DAPO's two
 /// bounds (arXiv:2503.14476, equation 10) and the dual clip (arXiv:1912.09729, equation 5); GSPO's ratio
-/// (arXiv:2507.18071, equation 7); Schulman's k1, k2 and k3. Returns the loss, and its derivative by each log-probability.
+/// (arXiv:2507.18071, equation 7); Schulman's k1, k2 and k3. Returns the loss, and the gradient by each log-probability. With
+/// the ratio of a sequence, that is GSPO-token's (section 4.3): of a token's own log-probability times the ratio.
 fn printed(policy: &ClippedPolicy, log_probs: &[f32], targets: &TokenTargets) -> (f64, Vec<f64>) {
     let at = |numbers: &[f32], t: usize| f64::from(numbers[t]);
     let tokens = 0..log_probs.len();

@@ -114,10 +114,12 @@ pub(super) fn changes(path: &Path, spec: &RunSpec) -> Result<Vec<String>, RunErr
             };
             // Layers that are computed again have the same results.
             phase.remove("activation_checkpointing");
-            if let Some(share) = phase.remove("max_dropped_groups") {
-                // Its name in earlier versions.
-                phase.insert("max_dropped_share".into(), share);
-            }
+        }
+        if let Some(toml::Value::Table(rl)) = table.get_mut("rl")
+            && let Some(share) = rl.remove("max_dropped_groups")
+        {
+            // Its name in earlier versions.
+            rl.insert("max_dropped_share".into(), share);
         }
         let mut flat = BTreeMap::new();
         flatten("", &toml::Value::Table(table), &mut flat);
