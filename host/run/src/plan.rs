@@ -110,11 +110,26 @@ impl Plan {
             let peak = |config: &RunConfig| -> Result<u64, PolicyError> {
                 Ok(RunMemory::new(config, shape, machine.processor, lengths)?.peak())
             };
-            let (suggestions, mut changed) = suggest(config, machine.processor, limit, peak)?;
-            // With these changes, there may be room for a larger cache.
-            if asked.engine.cache_tokens.is_none() {
+            let (mut suggestions, mut changed) = suggest(config, machine.processor, limit, peak)?;
+            // With these changes, what the configuration leaves open is decided anew.
+            let is_suggested = |key| suggestions.iter().any(|one: &Suggestion| one.key == key);
+            if asked.engine.cache_tokens.is_none() && !is_suggested("engine.cache_tokens") {
                 changed.engine.cache_tokens = None;
             }
+            let mut decided = Vec::new();
+            if let (Some(sft), Some(asked)) = (&mut changed.sft, &asked.sft)
+                && asked.activation_checkpointing.is_none()
+            {
+                sft.activation_checkpointing = None;
+                decided.push("sft.activation_checkpointing");
+            }
+            if let (Some(rl), Some(asked)) = (&mut changed.rl, &asked.rl)
+                && asked.activation_checkpointing.is_none()
+            {
+                rl.activation_checkpointing = None;
+                decided.push("rl.activation_checkpointing");
+            }
+            suggestions.retain(|one| !decided.contains(&one.key));
             plan.with_all = Some(peak(&completed(&changed, shape, machine, lengths)?)?);
             plan.suggestions = suggestions;
         }
@@ -133,17 +148,14 @@ impl Plan {
 }
 
 /// The configuration with what it leaves open: the cache of keys and values, and the phases whose activations are computed
-/// again. None are, if the run fits without, or if it does not fit anyway.
+/// again. As few are as the memory allows; if it allows none of it, what needs least is chosen.
 fn completed(
     config: &RunConfig,
     shape: &Qwen3Config,
     machine: &PlannedMachine,
     lengths: Lengths,
 ) -> Result<RunConfig, PolicyError> {
-    let kept = with_room(config, shape, machine, lengths)?;
-    let Some(limit) = machine.memory else {
-        return Ok(kept);
-    };
+    let mut least: Option<(u64, RunConfig)> = None;
     for [in_sft, in_rl] in [[false, false], [true, false], [false, true], [true, true]] {
         let mut config = config.clone();
         if let Some(sft) = &mut config.sft {
@@ -153,11 +165,15 @@ fn completed(
             rl.activation_checkpointing.get_or_insert(in_rl);
         }
         let config = with_room(&config, shape, machine, lengths)?;
-        if RunMemory::new(&config, shape, machine.processor, lengths)?.peak() <= limit {
+        let peak = RunMemory::new(&config, shape, machine.processor, lengths)?.peak();
+        if machine.memory.is_none_or(|limit| peak <= limit) {
             return Ok(config);
         }
+        if least.as_ref().is_none_or(|(least, _)| peak < *least) {
+            least = Some((peak, config));
+        }
     }
-    Ok(kept)
+    Ok(least.map_or_else(|| config.clone(), |(_, config)| config))
 }
 
 /// The keys of phases that [`completed`] lets compute activations again.

@@ -46,7 +46,7 @@ pub struct SftConfig {
     #[serde(skip_serializing_if = "is_one")]
     pub arguments_weight: f64,
     /// Recomputes each layer in the backward pass: less memory, a third more time, the same results. Default: a run does so
-    /// if it fits the memory in no other way.
+    /// if the memory is too small otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activation_checkpointing: Option<bool>,
     /// Threads that share the micro-batches; `None` is one per core. It changes no result, so it is not
@@ -234,7 +234,7 @@ pub struct RlConfig {
     /// 8192.
     pub micro_batch_tokens: usize,
     /// Recomputes each layer in the backward pass: less memory, a third more time, the same results. Default: a run does so
-    /// if it fits the memory in no other way.
+    /// if the memory is too small otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activation_checkpointing: Option<bool>,
     /// Threads that share the micro-batches; `None` is one per core. It changes no result, so it is not

@@ -68,17 +68,17 @@ pub enum GuardError {
     },
     /// The policy hardly explores any more.
     #[error(
-        "step {step}: the entropy of the policy is {entropy:.4} nats per token, and has been below \
-         `rl.guards.min_entropy = {limit}` for {LOW_STEPS} steps. Begin again with a lower \
+        "step {step}: the entropy of the policy has been below `rl.guards.min_entropy = {limit}` nats per token for {low} \
+         steps. Begin again with a lower \
          `rl.optimizer.learning_rate` or an `rl.entropy_coefficient`. Or delete the folders `checkpoints/rl-*` of steps after \
          {}, and go on with `--resume --allow-changes`. The newest checkpoint from before then was kept, if there was one",
-        step.saturating_sub(LOW_STEPS)
+        step.saturating_sub(*low)
     )]
     LowEntropy {
         /// Counted from 1.
         step: u64,
-        /// Nats per sampled token.
-        entropy: f64,
+        /// Number of such steps in a row.
+        low: u64,
         /// The setting.
         limit: f64,
     },
@@ -86,7 +86,7 @@ pub enum GuardError {
     #[error(
         "step {step} is number {idle} in a row that teaches nothing: its rewards tell no trajectories apart. The tasks are too easy or \
          too hard for the policy, or the rewards cannot tell its answers apart; look at some \
-         (`rlf-host rollout RUN --task 1`), choose other tasks or rewards, or raise `rl.group_size`. \
+         in the run's folder `trajectories`, choose other tasks or rewards, or raise `rl.group_size`. \
          `--resume --allow-changes --set rl.guards.max_idle_steps=0` goes on anyway"
     )]
     Idle {
@@ -139,16 +139,6 @@ impl GuardsConfig {
         })
     }
 
-    /// The steps in a row with which a run goes on. One that a guard stopped has its whole number of steps again.
-    pub(crate) fn going_on(&self, row: InARow) -> InARow {
-        let stopped = row.low >= LOW_STEPS || self.is_idle_too_long(row);
-        if stopped { InARow::default() } else { row }
-    }
-
-    fn is_idle_too_long(&self, row: InARow) -> bool {
-        self.max_idle_steps > 0 && row.idle >= self.max_idle_steps
-    }
-
     /// The steps in a row after a step. `is_idle` is true if what it played teaches nothing.
     pub(crate) fn count(&self, row: InARow, batch: &Batch, is_idle: bool) -> InARow {
         let next = |counts: bool, before: u64| if counts { before + 1 } else { 0 };
@@ -158,25 +148,23 @@ impl GuardsConfig {
         }
     }
 
-    /// Refuses to go on after a step, counted from 1, if it was one too many in a row.
+    /// Refuses to go on after a step, counted from 1, if it was one too many in a row. If a run goes on nevertheless, it has
+    /// as many steps again.
     pub(crate) fn refuse_row(
         &self,
         step: u64,
-        batch: &Batch,
-        row: InARow,
+        InARow { low, idle }: InARow,
     ) -> Result<(), GuardError> {
-        if row.low >= LOW_STEPS {
+        let is_limit = |count: u64, most: u64| count > 0 && most > 0 && count.is_multiple_of(most);
+        if is_limit(low, LOW_STEPS) {
             return Err(GuardError::LowEntropy {
                 step,
-                entropy: batch.sampled_entropy(),
+                low,
                 limit: self.min_entropy,
             });
         }
-        if self.is_idle_too_long(row) {
-            return Err(GuardError::Idle {
-                step,
-                idle: row.idle,
-            });
+        if is_limit(idle, self.max_idle_steps) {
+            return Err(GuardError::Idle { step, idle });
         }
         Ok(())
     }
@@ -296,23 +284,23 @@ mod tests {
         let mut row = InARow::default();
         for updates in [0, 0, 2, 0, 0] {
             row = guards.count(row, &batch, updates == 0);
-            guards.refuse_row(1, &batch, row).unwrap();
+            guards.refuse_row(1, row).unwrap();
         }
         assert_eq!(row, InARow { low: 5, idle: 2 });
         row = guards.count(row, &batch, true);
-        let said = guards.refuse_row(6, &batch, row).unwrap_err().to_string();
+        let said = guards.refuse_row(6, row).unwrap_err().to_string();
         assert!(said.contains("step 6 is number 3 in a row"), "{said}");
-        assert_eq!(guards.going_on(row), InARow::default(), "told to go on");
-        let fewer = InARow { low: 9, idle: 2 };
-        assert_eq!(guards.going_on(fewer), fewer);
+        // If it goes on nevertheless, it has as many steps again.
+        let refused = |idle| guards.refuse_row(9, InARow { low: 0, idle }).is_err();
+        assert_eq!([3, 4, 5, 6].map(refused), [true, false, false, true]);
 
         let low = InARow {
             low: LOW_STEPS,
             idle: 0,
         };
-        let said = guards.refuse_row(10, &batch, low).unwrap_err().to_string();
+        let said = guards.refuse_row(12, low).unwrap_err().to_string();
         assert!(said.contains("rl.guards.min_entropy"), "{said}");
-        assert!(said.contains("of steps after 0"), "{said}");
+        assert!(said.contains("of steps after 2"), "{said}");
         let off = GuardsConfig {
             max_idle_steps: 0,
             ..GuardsConfig::default()
@@ -320,7 +308,7 @@ mod tests {
         let mut row = InARow::default();
         for _ in 0..100 {
             row = off.count(row, &batch, true);
-            off.refuse_row(1, &batch, row).unwrap();
+            off.refuse_row(1, row).unwrap();
         }
     }
 }

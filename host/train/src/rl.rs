@@ -63,7 +63,6 @@ pub fn train<'a>(
         let Some((mut learner, mut state)) = start? else {
             return Ok(PhaseEnd::AlreadyDone);
         };
-        state.in_a_row = config.guards.going_on(state.in_a_row);
         learner.older = OlderPolicies::new(config.staleness, resumed, model)?;
         learner.replay = ReplayBuffer::new(config.replay_buffer.as_ref(), resumed)?;
         let mut ahead = Ahead::new(config.staleness, config.steps.min(observer.last_step()));
@@ -80,6 +79,11 @@ pub fn train<'a>(
             if let Some(end) = ended.await? {
                 return Ok(end);
             }
+        }
+        if !run.allows_changes() {
+            // A guard stopped the run here, or was about to.
+            let refused = config.guards.refuse_row(state.step, state.in_a_row);
+            refused?;
         }
         ahead.start(rollouts, &mut learner.older, model, &state)?;
         while state.step < config.steps {
@@ -244,17 +248,12 @@ pub fn train<'a>(
                 model,
                 &learner,
             );
-            let end = ended.await?;
-            // Also if the user has stopped the run meanwhile: going on later would not say it.
-            if end != Some(PhaseEnd::Finished) {
-                let refused = config.guards.refuse_row(state.step, batch, state.in_a_row);
-                if let Err(refused) = refused {
-                    phase_loop::abandon_step(0, &state, run, model, &learner)?;
-                    return Err(refused.into());
-                }
-            }
-            if let Some(end) = end {
+            if let Some(end) = ended.await? {
                 return Ok(end);
+            }
+            if let Err(refused) = config.guards.refuse_row(state.step, state.in_a_row) {
+                phase_loop::abandon_step(0, &state, run, model, &learner)?;
+                return Err(refused.into());
             }
         }
         Ok(PhaseEnd::Finished)

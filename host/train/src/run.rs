@@ -82,6 +82,7 @@ pub struct RunDirectory {
     metrics: Metrics,
     keep: CheckpointConfig,
     lock: FolderLock,
+    allows_changes: bool,
 }
 
 /// Creates the folders of a run that are empty at first.
@@ -129,6 +130,7 @@ impl RunDirectory {
             metrics,
             keep,
             lock,
+            allows_changes: false,
         })
     }
 
@@ -209,6 +211,7 @@ impl RunDirectory {
                 metrics,
                 keep,
                 lock,
+                allows_changes: allow_changes,
             },
             checkpoint,
             warnings,
@@ -269,6 +272,11 @@ impl RunDirectory {
             state.metrics = written;
         }
         Checkpoint::write(self.lock.folder(), state, &self.keep, save)
+    }
+
+    /// True if its user resumed it with changes allowed: what stopped it before does not stop it at once.
+    pub(crate) fn allows_changes(&self) -> bool {
+        self.allows_changes
     }
 
     /// True if the state of this phase and step is saved.

@@ -350,12 +350,31 @@ fn run_as(
     rl: &RlConfig,
     keep: &CheckpointConfig,
 ) -> Result<PhaseEnd, String> {
+    run_from(
+        folder,
+        resume.then_some(false),
+        rollouts,
+        observer,
+        rl,
+        keep,
+    )
+}
+
+/// As [`run_as`]. A resumed run may allow changes.
+fn run_from(
+    folder: &Path,
+    resume: Option<bool>,
+    rollouts: &mut dyn Rollouts,
+    observer: &mut dyn Observer,
+    rl: &RlConfig,
+    keep: &CheckpointConfig,
+) -> Result<PhaseEnd, String> {
     let spec = RunSpec {
         config_toml: "seed = 3".into(),
         ..RunSpec::default()
     };
-    let (mut run, checkpoint) = if resume {
-        let resumed = RunDirectory::resume(folder, &spec, keep.clone(), false).unwrap();
+    let (mut run, checkpoint) = if let Some(allow_changes) = resume {
+        let resumed = RunDirectory::resume(folder, &spec, keep.clone(), allow_changes).unwrap();
         (resumed.run, resumed.checkpoint)
     } else {
         (
@@ -871,20 +890,22 @@ fn rewards_that_tell_nothing_apart_stop_every_algorithm_whatever_else_its_loss_h
         let path = folder.path().join(name);
         let played = |resume, groups_differ| {
             let mut alike = AllAlike { groups_differ };
-            run_as(&path, resume, &mut alike, &mut Unobserved, &config, &KEEP)
+            run_from(&path, resume, &mut alike, &mut Unobserved, &config, &KEEP)
         };
-        let stopped = played(false, compares_groups).unwrap_err();
-        let said = "step 2 is number 2 in a row that teaches nothing";
-        assert!(stopped.starts_with(said), "{name}: {stopped}");
-        // A run that is told to go on is not stopped by what it was stopped for.
-        let stopped = played(true, compares_groups).unwrap_err();
+        for resume in [None, Some(false)] {
+            let stopped = played(resume, compares_groups).unwrap_err();
+            let said = "step 2 is number 2 in a row that teaches nothing";
+            assert!(stopped.starts_with(said), "{name}: {stopped}");
+        }
+        // A run that is told to go on has as many steps again.
+        let stopped = played(Some(true), compares_groups).unwrap_err();
         assert!(
-            stopped.starts_with("step 4 is number 2"),
+            stopped.starts_with("step 4 is number 4"),
             "{name}: {stopped}"
         );
         if !compares_groups {
             // Groups with other rewards teach it something.
-            assert_eq!(played(true, true), Ok(PhaseEnd::Finished), "{name}");
+            assert_eq!(played(Some(true), true), Ok(PhaseEnd::Finished), "{name}");
         }
     }
 }

@@ -161,7 +161,7 @@ fn print(plan: &Plan, config: &RunConfig, sandboxes: Option<u64>) {
         row(
             "activations",
             format!(
-                "computed again in the backward pass, because they do not fit otherwise: {keys} = true"
+                "computed again in the backward pass, because the run does not fit with them: {keys} = true"
             ),
         );
     }

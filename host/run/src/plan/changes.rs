@@ -1,6 +1,7 @@
 //! Changes of a configuration that save memory.
 
 use std::fmt::Display;
+use std::rc::Rc;
 
 use rlf_policy::{LoraConfig, Precision, Processor};
 use rlf_train::config::{RlConfig, SftConfig};
@@ -18,17 +19,18 @@ pub(super) struct Change {
 }
 
 /// A new value of a key.
+#[derive(Clone)]
 pub(super) struct Variant {
     /// The value, as TOML.
     pub(super) value: String,
-    set: Box<dyn Fn(&mut RunConfig)>,
+    set: Rc<dyn Fn(&mut RunConfig)>,
 }
 
 impl Variant {
     fn new(value: impl Display, set: impl Fn(&mut RunConfig) + 'static) -> Self {
         Self {
             value: value.to_string(),
-            set: Box::new(set),
+            set: Rc::new(set),
         }
     }
 

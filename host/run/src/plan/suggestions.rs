@@ -28,6 +28,7 @@ impl fmt::Display for Suggestion {
 }
 
 /// A change that was chosen.
+#[derive(Clone)]
 struct Chosen {
     key: &'static str,
     effect: Option<&'static str>,
@@ -49,10 +50,12 @@ pub(super) fn suggest(
         let Some(best) = strongest(&now, processor, limit, &peak)? else {
             break;
         };
-        now = best.variant.applied_to(&now);
-        match chosen.iter_mut().find(|one| one.key == best.key) {
-            Some(earlier) => *earlier = best,
-            None => chosen.push(best),
+        now = with(&now, &best);
+        for best in best {
+            match chosen.iter_mut().find(|one| one.key == best.key) {
+                Some(earlier) => *earlier = best,
+                None => chosen.push(best),
+            }
         }
     }
     if peak(&now)? <= limit {
@@ -64,37 +67,74 @@ pub(super) fn suggest(
     in_order(config, chosen, peak)
 }
 
-/// The change that saves most. Changes of what is trained come last.
+/// The change that saves most, or the same change of SFT and RL, if neither saves alone. Changes of what is trained come
+/// last.
 fn strongest(
     config: &RunConfig,
     processor: Processor,
     limit: u64,
     peak: impl Fn(&RunConfig) -> Result<u64, PolicyError>,
-) -> Result<Option<Chosen>, PolicyError> {
-    let before = peak(config)?;
-    let mut best: Option<((bool, u64), Chosen)> = None;
+) -> Result<Option<Vec<Chosen>>, PolicyError> {
+    let (mut of_work, mut of_training) = (Vec::new(), Vec::new());
     for change in changes(config, processor) {
-        for variant in change.variants {
-            let after = peak(&variant.applied_to(config))?;
-            let rank = (change.effect.is_none(), before.saturating_sub(after));
-            if rank.1 > 0 && best.as_ref().is_none_or(|(best, _)| rank > *best) {
-                let (key, effect) = (change.key, change.effect);
-                best = Some((
-                    rank,
-                    Chosen {
-                        key,
-                        effect,
-                        variant,
-                    },
-                ));
-            }
-            // A stronger variant is not needed.
-            if after <= limit {
-                break;
+        let (key, effect) = (change.key, change.effect);
+        let variants = change.variants.into_iter().map(|variant| Chosen {
+            key,
+            effect,
+            variant,
+        });
+        let list = if effect.is_none() {
+            &mut of_work
+        } else {
+            &mut of_training
+        };
+        list.push(variants.collect::<Vec<_>>());
+    }
+    let alone = |list: &[Vec<Chosen>]| -> Vec<Vec<Vec<Chosen>>> {
+        let alone = |variants: &Vec<Chosen>| variants.iter().map(|one| vec![one.clone()]).collect();
+        list.iter().map(alone).collect()
+    };
+    let before = peak(config)?;
+    for options in [
+        alone(&of_work),
+        in_both_phases(&of_work),
+        alone(&of_training),
+    ] {
+        let mut best: Option<(u64, Vec<Chosen>)> = None;
+        for option in options {
+            for changes in option {
+                let after = peak(&with(config, &changes))?;
+                let saved = before.saturating_sub(after);
+                if saved > best.as_ref().map_or(0, |(most, _)| *most) {
+                    best = Some((saved, changes));
+                }
+                // A stronger variant is not needed.
+                if after <= limit {
+                    break;
+                }
             }
         }
+        if let Some((_, changes)) = best {
+            return Ok(Some(changes));
+        }
     }
-    Ok(best.map(|(_, chosen)| chosen))
+    Ok(None)
+}
+
+/// Changes of a key of SFT together with those of the same key of RL.
+fn in_both_phases(of_work: &[Vec<Chosen>]) -> Vec<Vec<Vec<Chosen>>> {
+    let key = |variants: &[Chosen]| variants.first().map_or("", |one| one.key);
+    let of_sft = (of_work.iter()).filter_map(|sft| Some((key(sft).strip_prefix("sft.")?, sft)));
+    of_sft
+        .filter_map(|(name, sft)| {
+            let of_rl = |rl: &&Vec<Chosen>| key(rl).strip_prefix("rl.") == Some(name);
+            let rl = of_work.iter().find(of_rl)?;
+            let at =
+                |variants: &[Chosen], index: usize| variants[index.min(variants.len() - 1)].clone();
+            let together = (0..sft.len().max(rl.len())).map(|i| vec![at(sft, i), at(rl, i)]);
+            Some(together.collect())
+        })
+        .collect()
 }
 
 /// Leaves out changes without which the others suffice: first those of what is trained, then the others, the last one first.

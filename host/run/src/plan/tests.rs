@@ -381,6 +381,27 @@ fn a_cache_whose_size_is_open_is_halved_until_it_fits_and_at_most_to_eight_conte
 }
 
 #[test]
+fn a_change_of_both_phases_is_suggested_if_neither_saves_alone() {
+    let settings = [
+        "precision=bf16",
+        "sft.batch_size=512",
+        "sft.micro_batch_tokens=64000",
+        "rl.micro_batch_tokens=64000",
+        "sft.activation_checkpointing=false",
+        "rl.activation_checkpointing=false",
+    ];
+    let config = config("quickstart", &settings);
+    let plan = on(&config, "4090", PublishedShape::Qwen3_0_6B);
+    let names: Vec<String> = plan.suggestions.iter().map(ToString::to_string).collect();
+    let both = [
+        "sft.micro_batch_tokens = 8000",
+        "rl.micro_batch_tokens = 8000",
+    ];
+    assert_eq!(names, both);
+    assert!(plan.with_all <= plan.machine.memory);
+}
+
+#[test]
 fn activations_are_computed_again_only_where_the_run_fits_in_no_other_way() {
     let cache = "engine.cache_tokens=3072";
     let planned = |memory: u64, settings: &[&str]| {
@@ -401,9 +422,9 @@ fn activations_are_computed_again_only_where_the_run_fits_in_no_other_way() {
     // The user's word counts.
     let plan = planned(short, &["sft.activation_checkpointing=false"]);
     assert_eq!((plan.fits(), plan.recomputed), (Some(false), vec![]));
-    // It would not be enough.
+    // It is not enough, but needs the least.
     let plan = planned(200 << 20, &[]);
-    assert_eq!((plan.fits(), plan.recomputed), (Some(false), vec![]));
+    assert_eq!((plan.fits(), plan.recomputed), (Some(false), vec![sft, rl]));
 }
 
 #[test]
