@@ -62,7 +62,7 @@ pub struct Plan {
     pub lengths: Lengths,
     /// The configuration, with what it leaves open: the cache of keys and values, and whether activations are computed again.
     pub completed: RunConfig,
-    /// Keys of phases whose activations are computed again, because the run fits in no other way.
+    /// Keys of phases whose activations are computed again, because the run does not fit with them.
     pub recomputed: Vec<&'static str>,
     /// Memory of the device, and of the host.
     pub memory: RunMemory,
@@ -148,7 +148,7 @@ impl Plan {
 }
 
 /// The configuration with what it leaves open: the cache of keys and values, and the phases whose activations are computed
-/// again. As few are as the memory allows; if it allows none of it, what needs least is chosen.
+/// again. These are as few as fit into the memory. If nothing fits, the choice that needs least memory is taken.
 fn completed(
     config: &RunConfig,
     shape: &Qwen3Config,

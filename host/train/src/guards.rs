@@ -17,8 +17,8 @@ pub struct GuardsConfig {
     /// because a policy that always says the same finds nothing new. Default 0: never.
     pub min_entropy: f64,
     /// Maximum number of steps in a row that teach nothing: in every group, or in the whole step if the algorithm does not
-    /// compare within groups, all rewards are the same; with `remax`, all are those of the greedy trajectories. Other terms of the loss, such as KL, do not count, and neither do
-    /// groups of a replay buffer. Default 20. 0 means any number.
+    /// compare within groups, all rewards are the same; with `remax`, all are those of the greedy trajectories. Other terms
+    /// of the loss, such as KL, do not count, and neither do groups of a replay buffer. Default 20. 0 means any number.
     pub max_idle_steps: u64,
 }
 

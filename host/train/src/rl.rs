@@ -82,8 +82,7 @@ pub fn train<'a>(
         }
         if !run.allows_changes() {
             // A guard stopped the run here, or was about to.
-            let refused = config.guards.refuse_row(state.step, state.in_a_row);
-            refused?;
+            config.guards.refuse_row(state.step, state.in_a_row)?;
         }
         ahead.start(rollouts, &mut learner.older, model, &state)?;
         while state.step < config.steps {
